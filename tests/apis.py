@@ -20,6 +20,7 @@ from testbed.access.local import Local
 from testbed.access.place import Node
 from testbed.kubernetes.control_plane import ADMIN, Authority, Subject, api_server_arguments
 from testbed.overlays.pod_network import etcd_arguments
+from testbed.scenario.services import FIRST
 from testbed.supplies import binaries, packages
 from tests.paths import ROOT
 from tests.waiting import until
@@ -58,7 +59,7 @@ class Api:
         self._etcd = self._start([str(packages.find("etcd-server", "etcd")), *etcd], "etcd")
         self._arguments = [
             str(self.kubernetes.path("kube-apiserver")),
-            *api_server_arguments(str(directory), "127.0.0.1", self.port, client),
+            *api_server_arguments(str(directory), "127.0.0.1", self.port, client, FIRST),
             "--bind-address=127.0.0.1",
             f"--cert-dir={directory}",
             *more,

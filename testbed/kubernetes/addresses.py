@@ -13,7 +13,7 @@ from edge.addresses import kinds
 from testbed import resources
 from testbed.access.components import Component, ComponentError
 from testbed.kubernetes.client import Client
-from testbed.kubernetes.control_plane import SERVICES, ControlPlane, Subject
+from testbed.kubernetes.control_plane import ControlPlane, Subject
 from testbed.kubernetes.manifests import Manifest, name_of
 from testbed.scenario import blocks, networks
 from testbed.scenario.addressing import Addressing
@@ -51,6 +51,7 @@ class Giver:
         self._control_plane = control_plane
         self._cluster = control_plane.cluster
         directory = control_plane.directory
+        services = str(addressing.service_range(self._cluster))
         self._identity = f"{directory}/addresses.pem"
         self.component = Component(
             f"address controller of cluster {self._cluster}",
@@ -59,7 +60,7 @@ class Giver:
             [
                 *("/usr/bin/python3", "-IS", str(resources.EDGE), "addresses"),
                 *("--api", control_plane.server, "--identity", self._identity),
-                *("--authority", f"{directory}/authority.crt", "--reserved", SERVICES),
+                *("--authority", f"{directory}/authority.crt", "--reserved", services),
                 *("--lease", f"{NAMESPACE}/{NAME}"),
                 *(["--island"] if networks.of(addressing.scenario.clusters[self._cluster]).overhead else ()),
             ],

@@ -7,16 +7,15 @@ import json
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from ipaddress import IPv4Network
 
 from testbed.access.components import Component, ComponentError
 from testbed.access.place import Node, in_parallel
 from testbed.overlays.pod_network import etcd_arguments
-from testbed.scenario import blocks
 from testbed.scenario.addressing import ETCD_PORT, Addressing
 from testbed.supplies.binaries import Binaries
 from testbed.supplies.versions import Version
 
-SERVICES = str(blocks.SERVICES)  # nobody routes it: there is no kube-proxy
 # Nobody here has to be kept from asking an API too much. Keeping accounts of who asks took more than half of
 # what an API server without any work needs of the processor.
 FREE = {"enable-priority-and-fairness": "false"}
@@ -67,7 +66,9 @@ class ControlPlane:
         )
         self._write("authority.crt", self.authority.certificate)
         self._write("kube-apiserver.pem", self.authority.identify(serving))
-        arguments = api_server_arguments(self.directory, self.address, self.port, etcd_port)
+        arguments = api_server_arguments(
+            self.directory, self.address, self.port, etcd_port, self._addressing.service_range(self.cluster)
+        )
         self._start("kube-apiserver", [str(self._programs.path("kube-apiserver")), *arguments])
         self._write("admin.conf", self.kubeconfig(ADMIN))
 
@@ -108,7 +109,9 @@ class ControlPlane:
         self.master.run(["tee", f"{self.directory}/{name}"], stdin=text)
 
 
-def api_server_arguments(directory: str, address: str, port: int, etcd_port: int) -> list[str]:
+def api_server_arguments(
+    directory: str, address: str, port: int, etcd_port: int, services: IPv4Network
+) -> list[str]:
     """Return kube-apiserver's arguments."""
     identity = f"{directory}/kube-apiserver.pem"
     authority = f"{directory}/authority.crt"
@@ -125,7 +128,7 @@ def api_server_arguments(directory: str, address: str, port: int, etcd_port: int
         "--authorization-mode=Node,RBAC",
         "--enable-admission-plugins=NodeRestriction",
         "--allow-privileged=true",
-        f"--service-cluster-ip-range={SERVICES}",
+        f"--service-cluster-ip-range={services}",
         *(f"--{name}={value}" for name, value in FREE.items()),
         "--service-account-issuer=https://kubernetes.default.svc",
         f"--service-account-key-file={identity}",

@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from ipaddress import IPv4Address
+from ipaddress import IPv4Address, IPv4Network
 from typing import Any
 
 from testbed.access.local import SIGN_OF_LIFE
-from testbed.kubernetes.control_plane import FREE, SERVICES, patches
+from testbed.kubernetes.control_plane import FREE, patches
 from testbed.kubernetes.worker import CONTAINERD_SOCKET, kubelet_settings
 from testbed.scenario.addressing import HEALTH_PORT, KUBELET_PORT
 from testbed.supplies.bundle import ETCD, SITE
@@ -65,7 +65,13 @@ Document = Mapping[str, Any]
 
 
 def render_init(
-    version: Version, cluster: str, node: str, address: IPv4Address, port: int, beside: int
+    version: Version,
+    cluster: str,
+    node: str,
+    address: IPv4Address,
+    port: int,
+    beside: int,
+    services: IPv4Network,
 ) -> str:
     """Return the file for ``kubeadm init``; ``beside`` is added to those of the node's kubelet."""
     initial = {"patches": {"directory": patches(cluster)}} if version.has_patches_in_configuration else {}
@@ -77,7 +83,7 @@ def render_init(
             "nodeRegistration": _registration(version, node, address, beside),
             "localAPIEndpoint": {"advertiseAddress": str(address), "bindPort": port},
         },
-        _cluster_configuration(version, cluster),
+        _cluster_configuration(version, cluster, services),
         {
             **kubelet_settings(version),
             "volumePluginDir": VOLUME_PLUGINS,
@@ -87,7 +93,7 @@ def render_init(
     )
 
 
-def _cluster_configuration(version: Version, cluster: str) -> dict[str, Any]:
+def _cluster_configuration(version: Version, cluster: str, services: IPv4Network) -> dict[str, Any]:
     etcd_repository, _, etcd_tag = ETCD.rpartition("/")[2].partition(":")
     assert etcd_repository == "etcd", "kubeadm adds the name"
     api_server: dict[str, Any] = {"extraArgs": _arguments(version, FREE)}
@@ -105,7 +111,7 @@ def _cluster_configuration(version: Version, cluster: str) -> dict[str, Any]:
         "clusterName": f"cluster-{cluster}",
         "kubernetesVersion": f"v{version}",
         "imageRepository": SITE,
-        "networking": {"serviceSubnet": SERVICES},
+        "networking": {"serviceSubnet": str(services)},
         "apiServer": api_server,
         "controllerManager": {"extraArgs": _arguments(version, controllers)},
         "scheduler": {"extraArgs": _arguments(version, ALONE)},

@@ -219,7 +219,8 @@ def _kubeadm(addressing: Addressing, cluster: str, node: str, bundle: Bundle) ->
     beside = addressing.kubelet_offset(cluster, node)
     server, port = endpoint(addressing, cluster)
     if addressing.scenario.clusters[cluster].master == node:
-        return kubeadm.render_init(bundle.version, cluster, name_of(node), address, port, beside)
+        services = addressing.service_range(cluster)
+        return kubeadm.render_init(bundle.version, cluster, name_of(node), address, port, beside, services)
     return kubeadm.render_join(bundle.version, f"{server}:{port}", name_of(node), address, beside)
 
 

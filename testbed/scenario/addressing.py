@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 from pydantic import Field
 
-from testbed.scenario import enforcements, networks
+from testbed.scenario import enforcements, networks, services
 from testbed.scenario.blocks import Blocks, allocate, around, together
 from testbed.scenario.model import Scenario, Transfer
 from testbed.scenario.words import Address, Interface, Name, Part
@@ -137,6 +137,10 @@ class Addressing:
         """Return the one network that flannel knows of a cluster: the smallest with all subnets."""
         return self._flannel_networks[cluster]
 
+    def service_range(self, cluster: str) -> IPv4Network:
+        """Return where a cluster's services have their addresses."""
+        return self._service_ranges[cluster]
+
     def network(self, cluster: str) -> networks.Network:
         """Return what kind a cluster's pod network is."""
         return networks.of(self.scenario.clusters[cluster])
@@ -241,6 +245,10 @@ class Addressing:
     @cached_property
     def _pod_networks(self) -> dict[str, list[IPv4Network]]:
         return {name: together(one.pod_networks) for name, one in self.scenario.clusters.items()}
+
+    @cached_property
+    def _service_ranges(self) -> dict[str, IPv4Network]:
+        return services.ranges(self.scenario)
 
     @cached_property
     def _flannel_networks(self) -> dict[str, IPv4Network]:

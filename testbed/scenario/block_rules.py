@@ -57,15 +57,6 @@ def _entries(scenario: Scenario) -> Iterator[Fault]:
                 yield Fault((*at, "name"), f"the name is taken by {render_path((*at[:-1], first))}")
 
 
-def _services(scenario: Scenario) -> Iterator[Fault]:
-    """No block is where a cluster's services are. One range for all nodes may be around them, as ever."""
-    for name, cluster in scenario.clusters.items():
-        for index, entry in enumerate(cluster.pod_cidrs or ()):
-            if entry.cidr.overlaps(blocks.SERVICES):
-                words = f"{entry.cidr} overlaps {blocks.SERVICES}, where services are: choose another range"
-                yield Fault(("clusters", name, "pod_cidrs", index, "cidr"), words)
-
-
 def _families(scenario: Scenario) -> Iterator[Fault]:
     """Ranges of a cluster agree where one of them has two families."""
     for name, cluster in scenario.clusters.items():
@@ -203,4 +194,4 @@ def _beside(scenario: Scenario, name: str) -> Iterator[tuple[Path, IPv4Network]]
             yield at, network
 
 
-RULES = (_forms, _entries, _families, _services, _labels, _sizes, _shares, _waiting, _flannels)
+RULES = (_forms, _entries, _families, _labels, _sizes, _shares, _waiting, _flannels)

@@ -20,7 +20,6 @@ from testbed.scenario.model import NODE_PREFIX, Cluster, PodCidr, PodCidr6, Scen
 
 N = TypeVar("N", bound=IPv4Network | IPv6Network)
 
-SERVICES = IPv4Network("10.96.0.0/16")  # of every cluster of the testbed's; nobody routes it
 HOSTNAME, ZONE = "kubernetes.io/hostname", "topology.kubernetes.io/zone"
 # Where a manifest's fields are in a scenario; the longer ones first, as each is the beginning of others.
 _FIELDS: Mapping[str, Path] = {

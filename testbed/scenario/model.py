@@ -209,6 +209,10 @@ class Cluster(Part):
         max_length=MOST_POD_CIDRS,
         description="the cluster's pods, where nodes differ in size: ranges, chosen by nodes' labels",
     )
+    service_cidr: Network | None = Field(
+        None,
+        description="where its services have addresses; without one 10.96.0.0/16 or the next that is free",
+    )
     flannel: Flannel = Field(Flannel(), description="its overlay; clusters that share a node differ in VNI")
     backend: Annotated[str, BeforeValidator(NETWORKS.check)] = Field(
         "vxlan",

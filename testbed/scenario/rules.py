@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from ipaddress import IPv4Address, IPv4Network, IPv6Network
 
-from testbed.scenario import block_rules, enforcements, links, networks, traffic_rules
+from testbed.scenario import block_rules, enforcements, links, networks, services, traffic_rules
 from testbed.scenario.addressing import Addressing, first_of_pods
 from testbed.scenario.block_rules import PROBES, RESERVED_ADDRESSES
 from testbed.scenario.faults import Fault, Path, listed, render_path, unknown
@@ -45,6 +45,7 @@ def faults(scenario: Scenario) -> list[Fault]:
         _shaping,
         _clusters,
         _networks,
+        _services,
         _pods,
         *block_rules.RULES,
         _ranges,
@@ -198,6 +199,7 @@ def _networks(scenario: Scenario) -> Iterator[Fault]:
         ("", ("underlay", "cidr"), scenario.underlay.cidr),
         *block_rules.ranges(scenario),
         ("", ("container_cidr",), scenario.container_cidr),
+        *_service_ranges(scenario),
     ]
     for first, second in _overlapping([network for _, _, network in networks]):
         (one, at, a), (other, later, b) = networks[first], networks[second]
@@ -205,6 +207,20 @@ def _networks(scenario: Scenario) -> Iterator[Fault]:
             yield Fault(later, f"{b} overlaps {render_path(at)} {a}")
     if scenario.underlay.cidr.num_addresses - RESERVED_ADDRESSES < len(scenario.nodes):
         yield Fault(("underlay", "cidr"), f"{scenario.underlay.cidr} cannot hold {len(scenario.nodes)} nodes")
+
+
+def _service_ranges(scenario: Scenario) -> Iterator[tuple[str, Path, IPv4Network]]:
+    """Yield the ranges that clusters say; the others are where nobody else is."""
+    for name, cluster in scenario.clusters.items():
+        if cluster.service_cidr is not None:
+            yield "", ("clusters", name, "service_cidr"), cluster.service_cidr
+
+
+def _services(scenario: Scenario) -> Iterator[Fault]:
+    for _, at, network in _service_ranges(scenario):
+        if not services.SHORTEST_PREFIX <= network.prefixlen <= services.LONGEST_PREFIX:
+            words = f"from /{services.SHORTEST_PREFIX} to /{services.LONGEST_PREFIX}"
+            yield Fault(at, f"{network} is no range for services, which must be {words}")
 
 
 def _overlapping(networks: list[IPv4Network | IPv6Network]) -> list[tuple[int, int]]:

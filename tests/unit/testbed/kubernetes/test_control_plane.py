@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
+from ipaddress import IPv4Network
 
 from testbed.kubernetes.control_plane import (
     Subject,
@@ -42,9 +43,12 @@ def test_nothing_serves_that_need_not_and_no_flag_is_used_that_a_version_lacks()
 def test_api_server_and_etcd_find_each_other() -> None:
     url = "http://127.0.0.1:2379"
     assert f"--listen-client-urls={url}" in etcd_arguments("/data", url, 2380)
-    arguments = api_server_arguments("/run/kubernetes/a", "192.168.56.11", 6443, 2379)
+    arguments = api_server_arguments(
+        "/run/kubernetes/a", "192.168.56.11", 6443, 2379, IPv4Network("10.97.0.0/16")
+    )
     assert "--etcd-servers=http://127.0.0.1:2379" in arguments
     assert "--authorization-mode=Node,RBAC" in arguments
+    assert "--service-cluster-ip-range=10.97.0.0/16" in arguments
 
 
 def test_a_request_names_user_groups_and_addresses() -> None:

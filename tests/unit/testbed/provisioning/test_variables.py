@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
-from ipaddress import IPv4Address
+from ipaddress import IPv4Address, IPv4Network
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +20,7 @@ from tests.paths import ROOT
 
 SCENARIOS = ROOT / "scenarios"
 OLD = versions.parse("1.20.2")
+SERVICES = IPv4Network("10.96.0.0/16")
 BUNDLE = Bundle(
     Path("/bundle"),
     OLD,
@@ -150,7 +151,9 @@ def test_a_machine_that_would_wait_for_its_block_is_refused() -> None:
     [("1.20.2", "v1beta2"), ("1.22.0", "v1beta3"), ("1.30.9", "v1beta3"), ("1.31.0", "v1beta4")],
 )
 def test_kubeadm_is_told_in_words_its_version_knows(version: str, api: str) -> None:
-    text = kubeadm.render_init(versions.parse(version), "a", "m", IPv4Address("10.0.0.1"), 6443, 10000)
+    text = kubeadm.render_init(
+        versions.parse(version), "a", "m", IPv4Address("10.0.0.1"), 6443, 10000, SERVICES
+    )
     said = documents(text)
     assert said["InitConfiguration"]["apiVersion"] == said["ClusterConfiguration"]["apiVersion"]
     assert said["InitConfiguration"]["apiVersion"] == f"kubeadm.k8s.io/{api}"
@@ -175,7 +178,7 @@ def test_who_joins_is_patient_where_kubeadm_lets_it(version: str, known: bool) -
 
 
 def test_a_node_may_be_silent_for_longer_than_it_is_between_two_signs_of_life() -> None:
-    said = documents(kubeadm.render_init(OLD, "a", "master-01", IPv4Address("10.0.0.1"), 6443, 0))
+    said = documents(kubeadm.render_init(OLD, "a", "master-01", IPv4Address("10.0.0.1"), 6443, 0, SERVICES))
     kubelet, manager = said["KubeletConfiguration"], said["ClusterConfiguration"]["controllerManager"]
     frequency = int(kubelet["nodeStatusUpdateFrequency"].removesuffix("s"))
     # A kubelet renews its lease after a quarter of it (kubelet.go, nodeLeaseRenewIntervalFraction).
@@ -185,13 +188,13 @@ def test_a_node_may_be_silent_for_longer_than_it_is_between_two_signs_of_life() 
 
 
 def test_a_control_plane_takes_its_images_from_no_registry_and_gives_no_subnets() -> None:
-    text = kubeadm.render_init(OLD, "a", "master-01", IPv4Address("10.0.0.1"), 6443, 0)
+    text = kubeadm.render_init(OLD, "a", "master-01", IPv4Address("10.0.0.1"), 6443, 0, SERVICES)
     said = documents(text)
     cluster = said["ClusterConfiguration"]
     assert cluster["imageRepository"] == "testbed.local"
     assert cluster["etcd"]["local"] == {"imageTag": "1", "extraArgs": kubeadm.SELDOM}
     assert cluster["controllerManager"]["extraArgs"]["allocate-node-cidrs"] == "false"
-    assert "podSubnet" not in cluster["networking"]
+    assert cluster["networking"] == {"serviceSubnet": "10.96.0.0/16"}
     assert said["KubeletConfiguration"]["cgroupDriver"] == "cgroupfs"
     # kubeadm's own word for a socket is a path as long as Docker is what it expects.
     assert said["InitConfiguration"]["nodeRegistration"]["criSocket"] == CONTAINERD_SOCKET
@@ -201,7 +204,7 @@ def test_a_control_plane_takes_its_images_from_no_registry_and_gives_no_subnets(
 def test_kubeadm_is_told_once_where_its_patches_are(version: str) -> None:
     """By its flag, which is gone, or by its configuration, which did not know it (kubernetes#103063)."""
     known = versions.parse(version)
-    text = kubeadm.render_init(known, "a", "master-01", IPv4Address("10.0.0.1"), 6443, 0)
+    text = kubeadm.render_init(known, "a", "master-01", IPv4Address("10.0.0.1"), 6443, 0, SERVICES)
     initial = documents(text)["InitConfiguration"]
     where = "/etc/concorde-testbed/a/patches"
     if known.minor < 22:

@@ -82,6 +82,22 @@ FAULTS = {
     "clusters.b.pod_cidr=172.17.0.0/23": "clusters.b.pod_cidr: 172.17.0.0/23 has no /24 for each of 3 nodes",
     "clusters.a.node_prefix=30": "clusters.a.node_prefix: a /30 has room for",
     "container_cidr=172.17.0.0/16": "container_cidr: 172.17.0.0/16 overlaps clusters.b.pod_cidr",
+    "clusters.b.service_cidr=172.16.0.0/20": (
+        "clusters.b.service_cidr: 172.16.0.0/20 overlaps clusters.a.pod_cidr 172.16.0.0/16"
+    ),
+    "clusters.b.service_cidr=172.17.0.0/20": (
+        "clusters.b.service_cidr: 172.17.0.0/20 overlaps clusters.b.pod_cidr 172.17.0.0/16"
+    ),
+    "clusters.b.service_cidr=192.168.56.0/26": (
+        "clusters.b.service_cidr: 192.168.56.0/26 overlaps underlay.cidr 192.168.56.0/24"
+    ),
+    "clusters.b.service_cidr=10.0.0.0/11": (
+        "clusters.b.service_cidr: 10.0.0.0/11 is no range for services, which must be from /12 to /29"
+    ),
+    "clusters.b.service_cidr=10.0.0.0/30": (
+        "clusters.b.service_cidr: 10.0.0.0/30 is no range for services, which must be from /12 to /29"
+    ),
+    "clusters.b.service_cidr=10.0.0.1/20": "clusters.b.service_cidr: has host bits set: 10.0.0.0/20 is meant",
     "underlay.cidr=192.168.56.0/30": "underlay.cidr: 192.168.56.0/30 cannot hold 4 nodes",
     "underlay.mtu=100": "underlay.mtu: input should be greater than or equal to 576",
     "measurement.interval=0.01": "measurement.interval: input should be greater than or equal to 0.1",
@@ -147,9 +163,6 @@ POD_CIDRS = {
     ),
     "pod_cidrs: [{name: all, cidr: 192.168.56.128/25, mask: 28}]": (
         "pod_cidrs[0].cidr: 192.168.56.128/25 overlaps underlay.cidr 192.168.56.0/24"
-    ),
-    "pod_cidrs: [{name: all, cidr: 10.64.0.0/10, mask: 24}]": (
-        "pod_cidrs[0].cidr: 10.64.0.0/10 overlaps 10.96.0.0/16, where services are: choose another range"
     ),
     "pod_cidrs: [{name: all, cidr: 172.16.128.0/17, mask: 24}]": (
         "pod_cidrs[0].cidr: 172.16.128.0/17 overlaps clusters.a.pod_cidr 172.16.0.0/16"
