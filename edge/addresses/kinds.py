@@ -6,21 +6,25 @@ same.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from ipaddress import IPv4Network, IPv6Network
 from typing import Any, NamedTuple, Optional
 
 from edge.addresses.allocation import Config, Range
-from edge.addresses.selectors import Requirement, Selector
+from edge.addresses.selectors import NAME_FIELD, Requirement, Selector, integer
 
 KIND, PLURAL = "ClusterCIDRConfig", "clustercidrconfigs"
 VENDOR, OURS = "baremetal.cluster.gke.io/v1alpha1", "addresses.contmec.dev/v1alpha1"
 OPERATORS = ("In", "NotIn", "Exists", "DoesNotExist", "Gt", "Lt")
+FIELD_OPERATORS = ("In", "NotIn")  # what a field can be asked, of which there is the node's name alone
 # A block of /31 has no address for a bridge and a pod between the subnet's own two (RFC 3021: links of two).
 LONGEST = {4: 30, 6: 126}
 # More blocks than 2 to the power of this are not kept track of (KEP-2593; kube-controller-manager's limit).
 MOST_BITS_IPV6 = 16
 _NETWORKS: dict[int, type[IPv4Network] | type[IPv6Network]] = {4: IPv4Network, 6: IPv6Network}
+# An API knows neither 10.0.0.0/255.0.0.0 nor fe80::%eth0/64, which Python takes.
+_CIDR = re.compile(r"[0-9A-Fa-f.:]+/[0-9]+")
 
 
 class Problem(NamedTuple):
@@ -65,17 +69,18 @@ def parse(document: Mapping[str, Any]) -> Config:
 
 def called(document: Mapping[str, Any]) -> str:
     """Return how a config is called: its name, with the namespace before it where it has one."""
-    metadata = document.get("metadata") or {}
+    metadata = _mapping(document.get("metadata"), "metadata", [])
     return "/".join(str(metadata[part]) for part in ("namespace", "name") if metadata.get(part))
 
 
 def _range(written: object, path: str, version: int, problems: list[Problem]) -> Optional[Range]:  # noqa: UP045
     family = _mapping(written, path, problems)
     network, mask = family.get("cidr"), family.get("perNodeMaskSize")
+    text = network if isinstance(network, str) and _CIDR.fullmatch(network) else ""
     try:
-        found = _NETWORKS[version](str(network))
-    except ValueError as error:
-        problems.append(Problem(f"{path}.cidr", _why(network, version, error)))
+        found = _NETWORKS[version](text)
+    except ValueError:
+        problems.append(Problem(f"{path}.cidr", _why(network, text, version)))
         return None
     longest = LONGEST[version]
     if not isinstance(mask, int) or isinstance(mask, bool) or not found.prefixlen <= mask <= longest:
@@ -91,13 +96,13 @@ def _range(written: object, path: str, version: int, problems: list[Problem]) ->
     return Range(found, mask)
 
 
-def _why(network: object, version: int, error: ValueError) -> str:
+def _why(written: object, text: str, version: int) -> str:
     try:
-        loose = _NETWORKS[version](str(network), strict=False)
+        loose = _NETWORKS[version](text, strict=False)
     except ValueError:
         example = "10.61.4.0/25" if version == 4 else "fd62::/112"
-        return f"must be an IPv{version} network like {example}, not {str(network)[:60]!r}"
-    return f"has host bits set: {loose} is meant" if str(error) else ""
+        return f"must be an IPv{version} network like {example}, not {str(written)[:60]!r}"
+    return f"has host bits set: {loose} is meant"
 
 
 def _selector(written: object, problems: list[Problem]) -> Selector:
@@ -108,7 +113,10 @@ def _selector(written: object, problems: list[Problem]) -> Selector:
     labels = _mapping(selector.get("matchLabels", {}), f"{path}.matchLabels", problems)
     terms = _sequence(selector.get("nodeSelectorTerms", []), f"{path}.nodeSelectorTerms", problems)
     return Selector(
-        tuple(Requirement(key, "In", (str(value),)) for key, value in sorted(labels.items())),
+        tuple(
+            Requirement(key, "In", (_text(value, f"{path}.matchLabels.{key}", problems),))
+            for key, value in sorted(labels.items())
+        ),
         tuple(
             _term(term, f"{path}.nodeSelectorTerms[{number}]", problems) for number, term in enumerate(terms)
         ),
@@ -118,23 +126,40 @@ def _selector(written: object, problems: list[Problem]) -> Selector:
 def _term(written: object, path: str, problems: list[Problem]) -> tuple[Requirement, ...]:
     term = _mapping(written, path, problems)
     found = []
-    for field in ("matchExpressions", "matchFields"):
+    for field, operators in (("matchExpressions", OPERATORS), ("matchFields", FIELD_OPERATORS)):
         for number, one in enumerate(_sequence(term.get(field, []), f"{path}.{field}", problems)):
-            found.append(_requirement(one, f"{path}.{field}[{number}]", problems))
+            found.append(_requirement(one, f"{path}.{field}[{number}]", operators, problems))
+            if field == "matchFields" and found[-1].key != NAME_FIELD:
+                problems.append(Problem(f"{path}.{field}[{number}].key", f"must be {NAME_FIELD}"))
     return tuple(found)
 
 
-def _requirement(written: object, path: str, problems: list[Problem]) -> Requirement:
+def _requirement(
+    written: object, path: str, operators: Sequence[str], problems: list[Problem]
+) -> Requirement:
     asked = _mapping(written, path, problems)
-    values = _sequence(asked.get("values", []), f"{path}.values", problems)
+    key = _text(asked.get("key"), f"{path}.key", problems)
+    values = [
+        _text(value, f"{path}.values[{number}]", problems)
+        for number, value in enumerate(_sequence(asked.get("values", []), f"{path}.values", problems))
+    ]
     operator = str(asked.get("operator"))
-    if operator not in OPERATORS:
-        problems.append(Problem(f"{path}.operator", f"must be one of {', '.join(OPERATORS)}"))
-    wanted = {"In": 1, "NotIn": 1, "Gt": 1, "Lt": 1}.get(operator, 0)
-    if bool(values) != bool(wanted) or (operator in ("Gt", "Lt") and len(values) != 1):
-        must = {"In": "have values", "NotIn": "have values", "Gt": "be one integer", "Lt": "be one integer"}
-        problems.append(Problem(f"{path}.values", f"must {must.get(operator, 'be empty')} for {operator}"))
-    return Requirement(str(asked.get("key", "")), operator, tuple(map(str, values)))
+    if operator not in operators:
+        problems.append(Problem(f"{path}.operator", f"must be one of {', '.join(operators)}"))
+    elif operator in ("In", "NotIn") and not values:
+        problems.append(Problem(f"{path}.values", f"must have values for {operator}"))
+    elif operator in ("Exists", "DoesNotExist") and values:
+        problems.append(Problem(f"{path}.values", f"must be empty for {operator}"))
+    elif operator in ("Gt", "Lt") and [integer(value) is not None for value in values] != [True]:
+        problems.append(Problem(f"{path}.values", f"must be one integer for {operator}"))
+    return Requirement(key, operator, tuple(values))
+
+
+def _text(written: object, path: str, problems: list[Problem]) -> str:
+    if isinstance(written, str):
+        return written
+    problems.append(Problem(path, "must be a string"))
+    return ""
 
 
 def _mapping(written: object, path: str, problems: list[Problem]) -> Mapping[str, Any]:

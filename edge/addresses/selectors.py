@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import NamedTuple, Optional
 
 NOBODY = "is for no node, since an empty term of nodeSelectorTerms matches nothing"
 NAME_FIELD = "metadata.name"  # the only field that Kubernetes lets a node selector ask for
+
+
+def integer(text: str) -> Optional[int]:  # noqa: UP045 (nodes may have Python 3.9)
+    """Return what Kubernetes reads as a number: decimal digits, 64 bits; None for all else, such as 1_000."""
+    number = int(text) if re.fullmatch(r"[+-]?[0-9]{1,63}", text) else None
+    return number if number is not None and -(1 << 63) <= number < 1 << 63 else None
 
 
 class Requirement(NamedTuple):
@@ -23,9 +30,8 @@ class Requirement(NamedTuple):
             return (value in self.values) == (self.operator == "In")
         if self.operator in ("Exists", "DoesNotExist"):
             return (value is not None) == (self.operator == "Exists")
-        try:
-            number, limit = int(value or ""), int(self.values[0])
-        except (ValueError, IndexError):
+        number, limit = integer(value or ""), integer(self.values[0])
+        if number is None or limit is None:
             return False
         return number > limit if self.operator == "Gt" else number < limit
 

@@ -5,7 +5,6 @@ The cluster is the overlapped pair's first. Its nodes have their blocks; those h
 
 from __future__ import annotations
 
-import copy
 import json
 import os
 import re
@@ -24,73 +23,62 @@ from testbed.resources import version
 from testbed.supplies import addresses, images
 from testbed.testbed import Testbed
 from tests.e2e.conftest import PATIENCE_SECONDS, prompt, until
+from tests.manifests import FILES, GONE, another, documents
 
 DEPLOY = resources.EDGE / "deploy" / "addresses"
-# In the vendor's form: its group, its namespaces, its fields.
-VENDORS = """
+# What the files have not: requirements of expressions and fields. It applies like them.
+WITH_TERMS = """
 apiVersion: baremetal.cluster.gke.io/v1alpha1
 kind: ClusterCIDRConfig
-metadata: {name: kiosks, namespace: cluster-edge}
+metadata: {name: terms, namespace: cluster-edge}
 spec:
-  ipv4: {cidr: 10.61.4.0/25, perNodeMaskSize: 28}
-  nodeSelector: {matchLabels: {baremetal.cluster.gke.io/node-pool: kiosks}}
----
-apiVersion: baremetal.cluster.gke.io/v1alpha1
-kind: ClusterCIDRConfig
-metadata: {name: one-node, namespace: cluster-edge}
-spec:
-  ipv4: {cidr: 10.61.8.0/26, perNodeMaskSize: 26}
-  nodeSelector: {matchLabels: {kubernetes.io/hostname: worker-03}}
----
-apiVersion: baremetal.cluster.gke.io/v1alpha1
-kind: ClusterCIDRConfig
-metadata: {name: both-families, namespace: cluster-edge}
-spec:
-  ipv4: {cidr: 10.62.0.0/16, perNodeMaskSize: 24}
-  ipv6: {cidr: "fd62::/112", perNodeMaskSize: 120}
+  ipv4: {cidr: 10.63.0.0/16, perNodeMaskSize: 24}
   nodeSelector:
     nodeSelectorTerms:
       - matchExpressions: [{key: size, operator: In, values: [large]}, {key: gpu, operator: Exists}]
       - matchFields: [{key: metadata.name, operator: In, values: [worker-04]}]
 """
-# What is refused, by the field that the refusal names: what of kiosks is another.
-REFUSED: dict[str, list[tuple[str, Any]]] = {
+# What is refused, by the field that the refusal names: of which file, and what of it is another.
+TERMS = "nodeSelector.nodeSelectorTerms"
+REFUSED: dict[str, list[tuple[str, str, object]]] = {
     "spec.ipv4.cidr": [
-        ("ipv4.cidr", "10.61.4.0"),
-        ("ipv4.cidr", "10.61.256.0/25"),
-        ("ipv4.cidr", "10.61.4.0/33"),
-        ("ipv4.cidr", "fd62::/112"),
-        ("ipv4.cidr", 25),
-        ("ipv4.cidr", None),
+        ("whole-cluster", "ipv4.cidr", "10.60.0.0"),
+        ("whole-cluster", "ipv4.cidr", "10.60.256.0/16"),
+        ("by-pool-and-node", "ipv4.cidr", "10.61.4.0/33"),
+        ("dual-stack", "ipv4.cidr", "fd62::/112"),
+        ("whole-cluster", "ipv4.cidr", 16),
+        ("by-pool-and-node", "ipv4.cidr", GONE),
     ],
     "spec.ipv4.perNodeMaskSize": [
-        ("ipv4.perNodeMaskSize", 31),
-        ("ipv4.perNodeMaskSize", 7),
-        ("ipv4.perNodeMaskSize", "28"),
-        ("ipv4.perNodeMaskSize", 28.5),
-        ("ipv4.perNodeMaskSize", None),
+        ("whole-cluster", "ipv4.perNodeMaskSize", 31),
+        ("by-pool-and-node", "ipv4.perNodeMaskSize", 7),
+        ("dual-stack", "ipv4.perNodeMaskSize", "24"),
+        ("by-pool-and-node", "ipv4.perNodeMaskSize", 28.5),
+        ("whole-cluster", "ipv4.perNodeMaskSize", GONE),
     ],
     "spec.ipv6.cidr": [
-        ("ipv6", {"cidr": "10.61.4.0/25", "perNodeMaskSize": 28}),
-        ("ipv6", {"cidr": "fd62::/129", "perNodeMaskSize": 124}),
-        ("ipv6", {"perNodeMaskSize": 124}),
+        ("dual-stack", "ipv6.cidr", "10.62.0.0/16"),
+        ("dual-stack", "ipv6.cidr", "fd62::/129"),
+        ("dual-stack", "ipv6.cidr", GONE),
     ],
-    "spec.ipv6.perNodeMaskSize": [("ipv6", {"cidr": "fd62::/112", "perNodeMaskSize": 127})],
-    "spec.ipv4": [("ipv4", None), ("ipv4", "10.61.4.0/25")],  # neither family, not a family
-    "spec.nodeSelector.matchLabels.size": [("nodeSelector.matchLabels.size", 5)],
+    "spec.ipv6.perNodeMaskSize": [("dual-stack", "ipv6.perNodeMaskSize", 127)],
+    # neither family, not a family
+    "spec.ipv4": [("whole-cluster", "ipv4", GONE), ("by-pool-and-node", "ipv4", "10.61.4.0/25")],
+    "spec.nodeSelector.matchLabels.size": [("by-pool-and-node", "nodeSelector.matchLabels.size", 5)],
     "spec.nodeSelector.nodeSelectorTerms.matchExpressions.operator": [
-        ("nodeSelector.nodeSelectorTerms", [{"matchExpressions": [{"key": "size", "operator": "Near"}]}]),
+        ("by-pool-and-node", TERMS, [{"matchExpressions": [{"key": "size", "operator": "Near"}]}]),
     ],
     "spec.nodeSelector.nodeSelectorTerms.matchExpressions.key": [
-        ("nodeSelector.nodeSelectorTerms", [{"matchExpressions": [{"operator": "Exists"}]}]),
+        ("by-pool-and-node", TERMS, [{"matchExpressions": [{"operator": "Exists"}]}]),
     ],
     "spec.nodeSelector.nodeSelectorTerms.matchFields.key": [
         (
-            "nodeSelector.nodeSelectorTerms",
+            "by-pool-and-node",
+            TERMS,
             [{"matchFields": [{"key": "spec.x", "operator": "In", "values": ["a"]}]}],
         ),
     ],
-    "spec": [("", None)],
+    "spec": [("whole-cluster", "", GONE)],
 }
 KIOSK = {"baremetal.cluster.gke.io/node-pool": "kiosks"}
 STATIONS = "cluster-edge"
@@ -209,43 +197,30 @@ def cluster(pair: Testbed, before: set[str], tmp_path_factory: pytest.TempPathFa
         cluster.client.run("delete", "node", "--selector=baremetal.cluster.gke.io/node-pool")
 
 
-def documents(text: str) -> list[dict[str, Any]]:
+def documents_in(text: str) -> list[dict[str, Any]]:
     return [dict(one) for one in YAML(typ="safe").load_all(text)]
 
 
-def with_another(spec: dict[str, Any], path: str, value: object) -> dict[str, Any]:
-    """A spec in which a field is another, or with None is not there."""
-    changed = {"spec": copy.deepcopy(spec)}
-    *way, last = f"spec.{path}".rstrip(".").split(".")
-    here: dict[str, Any] = changed
-    for step in way:
-        here = here[step]
-    here.pop(last, None)
-    if value is not None:
-        here[last] = value
-    return changed
-
-
 def test_the_vendors_manifests_apply_as_they_are(cluster: Cluster) -> None:
-    wanted = documents(VENDORS)
-    cluster.client.run("apply", "--filename=-", stdin=VENDORS)  # validated by kubectl, too
+    wanted = [*documents_in(WITH_TERMS), *(one for file in FILES for one in documents(file))]
+    files = [f"--filename={file}" for file in FILES.values()]
+    cluster.client.run("apply", *files, "--filename=-", stdin=WITH_TERMS)  # validated by kubectl, too
     shown = cluster.client.get(CONFIGS, f"--namespace={STATIONS}")
     assert {one["metadata"]["name"]: one["spec"] for one in shown["items"]} == {
         one["metadata"]["name"]: one["spec"] for one in wanted
     }
     assert all(kinds.parse(one) for one in shown["items"])
-    cluster.client.run("delete", "--filename=-", stdin=VENDORS)
+    cluster.client.run("delete", *files, "--filename=-", stdin=WITH_TERMS)
 
 
 def test_what_the_schema_can_refuse_is_refused_with_the_field(cluster: Cluster) -> None:
     """In one group: the other's schema is the same."""
-    good = documents(VENDORS)[0]["spec"]
     cases = {
-        f"bad-{number:02}": (field, with_another(good, *one))
+        f"bad-{number:02}": (field, another(*one))
         for number, (field, one) in enumerate((field, one) for field, ones in REFUSED.items() for one in ones)
     }
     items = [
-        {"apiVersion": kinds.OURS, "kind": kinds.KIND, "metadata": {"name": name}, **changed}
+        {**changed, "apiVersion": kinds.OURS, "metadata": {"name": name}}
         for name, (_, changed) in cases.items()
     ]
 
@@ -281,7 +256,7 @@ def test_the_controllers_account_may_do_what_it_does_and_nothing_else(cluster: C
 
     def granted(kind: str) -> set[str]:
         texts = [file.read_text() for file in (DEPLOY / "manifests").iterdir()]
-        (role,) = [one for text in texts for one in documents(text) if one["kind"] == kind]
+        (role,) = [one for text in texts for one in documents_in(text) if one["kind"] == kind]
         return {json.dumps(rule, sort_keys=True) for rule in role["rules"]}
 
     own, others = "concorde-addresses", "kube-system"
@@ -298,7 +273,7 @@ def test_nodes_get_blocks_go_on_through_an_upgrade_and_nothing_is_left(
     client = cluster.client
     cluster.apply(version())
     client.apply([NAMESPACE])
-    client.run("apply", "--filename=-", stdin=VENDORS.partition("---")[0])  # those of one family
+    client.apply(documents("by-pool-and-node")[:1])
     assert cluster.joined("kiosk-1") == "10.61.4.0/28"
 
     cluster.apply(NEXT)

@@ -46,8 +46,8 @@ def test_the_schema_has_the_bounds_that_the_program_has() -> None:
         number: spec[f"ipv{number}"]["properties"]["perNodeMaskSize"]["maximum"] for number in (4, 6)
     } == kinds.LONGEST
     term = spec["nodeSelector"]["properties"]["nodeSelectorTerms"]["items"]["properties"]
-    operator = term["matchExpressions"]["items"]["properties"]["operator"]
-    assert tuple(operator["enum"]) == kinds.OPERATORS
+    for field, operators in (("matchExpressions", kinds.OPERATORS), ("matchFields", kinds.FIELD_OPERATORS)):
+        assert tuple(term[field]["items"]["properties"]["operator"]["enum"]) == operators
 
 
 def test_the_controller_may_ask_no_more_than_it_needs() -> None:
