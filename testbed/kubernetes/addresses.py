@@ -7,7 +7,7 @@ cluster. Nodes come after it, in the scenario's order, so that the live ones get
 from __future__ import annotations
 
 import json
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 
 from edge.addresses import kinds
 from testbed import resources
@@ -84,6 +84,8 @@ class Giver:
 
         Raises ComponentError for other ones than the scenario's, CommandError if it takes too long.
         """
+        if not nodes:
+            return
         columns = '{.metadata.name} {.spec.podCIDR}{"\\n"}'
         watch = self._client.command("get", "nodes", "--watch", f"--output=jsonpath={columns}")
         names = {name_of(name): name for name in nodes}
@@ -94,6 +96,21 @@ class Giver:
             if found != wanted:
                 was = f"{name} of cluster {self._cluster} has {found}, not the scenario's {wanted}"
                 raise ComponentError(f"{was}: {self.component.last_words()}")
+
+
+def in_turn(names: Sequence[str]) -> list[list[str]]:
+    """Return nodes in groups whose members may come together; the next come when these have their blocks.
+
+    A controller that was away meanwhile lists them, and takes those of one second by name: so in a group the
+    names are in their order, too.
+    """
+    groups: list[list[str]] = []
+    for name in names:
+        if groups and name_of(groups[-1][-1]) < name_of(name):
+            groups[-1].append(name)
+        else:
+            groups.append([name])
+    return groups
 
 
 def without_block(node: Manifest) -> Manifest:

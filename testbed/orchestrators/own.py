@@ -13,7 +13,7 @@ from testbed.access.place import CommandError, InNamespace, Node, in_parallel
 from testbed.access.remote import RemotePod
 from testbed.enforcements.enforcement import Enforcement
 from testbed.kubernetes import manifests
-from testbed.kubernetes.addresses import Giver, without_block
+from testbed.kubernetes.addresses import Giver, in_turn, without_block
 from testbed.kubernetes.client import Client
 from testbed.kubernetes.control_plane import ControlPlane, Subject, directory_of, endpoint
 from testbed.kubernetes.flanneld import Flannel
@@ -210,10 +210,12 @@ class KubernetesOrchestrator(Orchestrator):
 
     def _give_blocks(self, cluster: str, nodes: Iterable[Manifest]) -> None:
         """Let nodes come to the API without blocks, one after another, and be given the scenario's."""
-        giver = self._givers[cluster]
+        giver, members = self._givers[cluster], self._addressing.members(cluster)
         giver.up()
-        self._clients[cluster].apply([without_block(one) for one in nodes])
-        giver.await_blocks(self._addressing.members(cluster), self._addressing)
+        made = dict(zip(self._scenario.clusters[cluster].nodes, nodes, strict=True))
+        for names in in_turn(list(made)):
+            self._clients[cluster].apply([without_block(made[name]) for name in names])
+            giver.await_blocks([name for name in names if name in members], self._addressing)
 
     def _start_pods(self, cluster: str, names: Iterable[str]) -> None:
         pods = [name for name in names if self._scenario.pods[name].cluster == cluster]
