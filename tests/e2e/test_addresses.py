@@ -272,6 +272,15 @@ def test_what_the_vendor_writes_applies_and_a_server_of_one_family_says_which_ga
         assert controller.end() == 0
 
 
+def test_a_server_of_one_family_is_asked_for_a_node_that_waits(api: Api) -> None:
+    api.config("both", "10.62.0.0/16:24", "fd62::/112:120", size="none is so large")
+    api.config("single", "10.61.4.0/25:28")
+    api.node("a")
+    with controlled(api) as controller:
+        within(lambda: api.blocks()["a"] == ["10.61.4.0/28"], controller)
+        within(lambda: "IPv6DualStack" in said(api, "both"), controller)
+
+
 def said(api: Api, about: str) -> str:
     """Return what events say of an object."""
     listed = api.get("/api/v1/namespaces/default/events")
