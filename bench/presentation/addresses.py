@@ -38,7 +38,8 @@ def configs(inventory: Inventory) -> Table:
     for name, config in inventory.allocator.configs.items():
         nodes, free = rows.get(name, ()), _free(inventory, name)
         for number, one in enumerate(config.ranges):
-            said = (name, str(config.selector) or "any label", str(one.network))
+            whose = "no node" if config.selector.matches_nothing else str(config.selector) or "any label"
+            said = (name, whose, str(one.network))
             counts = (f"{len(nodes):,}", f"{free:,}", _used(nodes))
             table.add_row(
                 *map(verbatim, said if number == 0 else ("", "", said[2])),

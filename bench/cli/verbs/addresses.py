@@ -14,7 +14,7 @@ from bench.recording import atomic
 from bench.recording.requests import scenario_file
 from edge.addresses.inventory import Inventory
 from testbed.clusters import addresses, kubeconfigs
-from testbed.scenario import blocks, load
+from testbed.scenario import Scenario, blocks, load
 
 
 def show(
@@ -35,6 +35,18 @@ def show(
         atomic.write(Path(draw), presentation.svg(inventories).encode())
         say(f"drawn: {draw}")
     return HELD
+
+
+def say_room(scenario: Scenario) -> None:
+    """Say which nodes get no block of pod addresses, and how many more get one, where blocks differ."""
+    several = [name for name, cluster in scenario.clusters.items() if cluster.pod_cidrs is not None]
+    if several:
+        from bench.presentation import addresses as presentation
+
+        for name in several:
+            inventory = blocks.inventory(scenario, name)
+            for line in (*presentation.waiting(inventory), *presentation.coming(inventory)):
+                say(f"cluster {name}: {line}")
 
 
 def _inventories(scenario: str, kubeconfig: str, set_: Sequence[str]) -> list[Inventory]:

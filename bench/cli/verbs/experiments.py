@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Unpack
 from rich.console import Console
 
 from bench.cli.verbs import retries
+from bench.cli.verbs.addresses import say_room
 from bench.cli.verbs.retries import Judged
 from bench.console import asked, documents, progress, statuses
 from bench.console.documents import Document
@@ -22,7 +23,7 @@ from bench.recording import archive, directory, requests
 from bench.recording.directory import Recording
 from bench.recording.records import SMALLER, Request, excluded
 from testbed.assembly import admit
-from testbed.scenario import Scenario, blocks
+from testbed.scenario import Scenario
 from testbed.scenario.addressing import Addressing
 
 if TYPE_CHECKING:
@@ -105,20 +106,8 @@ def _say_planned(wanted: Sequence[Request], scenarios: Sequence[Scenario], auto:
             f"{one.duration:g} s, {times} time{'s' * (times > 1)}; recorded in {request.reports}/"
             f"{'; at the scale that a calibration finds' if auto else ''}"
         )
-        _say_room(one)
+        say_room(one)
     return HELD
-
-
-def _say_room(scenario: Scenario) -> None:
-    """Say which nodes get no block of pod addresses, and how many more get one, where blocks differ."""
-    several = [name for name, cluster in scenario.clusters.items() if cluster.pod_cidrs is not None]
-    if several:
-        from bench.presentation import addresses
-
-        for name in several:
-            inventory = blocks.inventory(scenario, name)
-            for line in (*addresses.waiting(inventory), *addresses.coming(inventory)):
-                say(f"cluster {name}: {line}")
 
 
 def _resumed(run: str, reports: Path, document: Document, dry: bool) -> int:

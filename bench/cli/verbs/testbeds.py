@@ -13,6 +13,7 @@ from tempfile import TemporaryDirectory
 from rich.console import Console
 from rich.table import Table
 
+from bench.cli.verbs.addresses import say_room
 from bench.console import asked
 from bench.console.documents import Document
 from bench.console.messages import complain, say
@@ -50,6 +51,7 @@ def bring_up(
     wanted = load(scenario_file(scenario), set_, scale)
     if dry:
         admit(Addressing(wanted))
+        say_room(wanted)
         return HELD
     called = lasting.called(wanted, provider, name)
     kept = lasting.up(wanted, provider, orchestrator, called, Display(Console(), called).stage)

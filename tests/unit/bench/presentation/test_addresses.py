@@ -17,7 +17,9 @@ from rich.console import Console
 from bench.presentation import addresses, ranges
 from edge.addresses.allocation import Allocator, Node
 from edge.addresses.inventory import Inventory
+from edge.addresses.selectors import Selector
 from testbed.scenario import blocks, load
+from tests import verbs
 from tests.paths import ROOT
 from tests.unit.edge.addresses.builders import STATION, config, inventory
 
@@ -179,3 +181,22 @@ def test_a_fleet_of_two_sizes_saves_two_thirds() -> None:
         "saved: 67.5 % of the IPv4 addresses that 100 nodes would have with a /24 each, "
         "8,320 instead of 25,600"
     )
+
+
+def test_a_fleet_is_told_as_the_page_has_it() -> None:
+    page = (ROOT / "docs" / "howto" / "addresses.md").read_text(encoding="utf-8")
+    (wanted,) = re.findall(r"^\$ \./invokew addresses fleet\n(.*?)^```$", page, re.DOTALL | re.MULTILINE)
+    told = verbs.run("addresses", "fleet")
+    assert told.returncode == 0
+    assert told.stdout.endswith(f"\n{wanted}")
+    coming = [f"cluster a: {line}" for line in wanted.splitlines() if not line.startswith("saved: ")]
+    for planned in (["plan", "fleet"], ["up", "--dry", "fleet"]):
+        assert [line for line in verbs.run(*planned).stdout.splitlines() if line in coming] == coming
+
+
+def test_a_config_for_nobody_is_told_as_such() -> None:
+    of = inventory([("all", "10.0.0.0/22:24", "")], SMALL)
+    nobody = config("none", "10.1.0.0/24:27")._replace(selector=Selector(terms=((),)))
+    of.allocator.add(nobody)
+    assert re.search(r"^none +no node +10\.1\.0\.0/24 ", shown(of), re.MULTILINE)
+    assert re.search(r"^all +any label +", shown(of), re.MULTILINE)
