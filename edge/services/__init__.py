@@ -1,0 +1,1 @@
+"""Which endpoint of a service answers which node."""
