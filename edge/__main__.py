@@ -7,7 +7,7 @@ from pathlib import Path
 
 sys.path[0] = str(Path(__file__).resolve().parent.parent)
 
-from edge.addresses import controller  # noqa: E402 (it is found only now)
+from edge.addresses import controller, joining  # noqa: E402 (it is found only now)
 from edge.overlay import etcd, resolver  # noqa: E402
 
 PROGRAMS = {
@@ -15,6 +15,7 @@ PROGRAMS = {
     "store": etcd.show,
     "leave": resolver.leave,
     "addresses": controller.main,
+    "join": joining.main,
 }
 
 

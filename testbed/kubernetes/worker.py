@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +23,7 @@ from testbed.supplies.images import PAUSE, Image
 from testbed.supplies.versions import Version
 
 CONTAINERD_SOCKET = "/run/containerd/containerd.sock"
+NETWORKS = "cni/net.d"  # within a containerd's directory
 READY_SECONDS = 300.0
 DOWN_SECONDS = 8.0
 ENTER = Path(__file__).with_name("enter-cell")
@@ -147,25 +148,18 @@ class Containerd:
 
     def _configure(self, cell: Cell, network: NetworkList | None, plugins: Path | None) -> str:
         """Write what containerd finds in its cell; return its configuration's path."""
-        programs, networks = f"{self.directory}/cni/bin", f"{self.directory}/cni/net.d"
+        programs, networks = f"{self.directory}/cni/bin", f"{self.directory}/{NETWORKS}"
         cell.run(["mkdir", "-p", programs, networks])
         directories = [*map(Path, resources.REFERENCE_PLUGINS), *([plugins] if plugins else [])]
         links = [str(file) for one in directories for file in one.glob("*")]
         cell.run(["ln", "-sf", *links, programs])
         if network is not None:
-            cell.run(["tee", f"{networks}/{network.name}.conflist"], stdin=render_network(network))
+            cell.run(["tee", f"{networks}/{_file_name(network)}"], stdin=render_network(network))
         file = f"{self.directory}/containerd.toml"
         cell.run(["tee", file], stdin=render_containerd(programs, networks, self._runc))
         cell.run(["tee", self._runc], stdin=RUNC)
         cell.run(["chmod", "+x", self._runc])
         return file
-
-    def connect(self, network: NetworkList) -> None:
-        """Let a containerd that runs have the network that it waited for. Raises CommandError."""
-        assert self.cell is not None
-        new, file = (f"{self.directory}/cni/net.d/{network.name}.{end}" for end in ("new", "conflist"))
-        self.cell.run(["tee", new], stdin=render_network(network))
-        self.cell.run(["mv", new, file])  # whole or not at all; it notices what is renamed there
 
     def import_images(self, images: Sequence[Image], namespace: str) -> None:
         """Make images known in one of containerd's namespaces."""
@@ -230,23 +224,15 @@ class Worker:
         return [one for one in (self.containerd.component, self._kubelet) if one is not None]
 
     def prepare(self, images: Sequence[Image]) -> None:
-        """Do all that needs no API server. Where a block is given to it there is no network yet."""
+        """Do all that needs no API server. Where blocks are given there is no network yet; see joining."""
         own = self._addressing.scenario.clusters[self.cluster]
         network = None
         if own.pod_cidrs is None:
             network = self._enforcement.network_list(self.cluster, self._node.name)
         self.containerd.up(network, images, KUBELETS, self._enforcement.programs)
 
-    def connect(self, addressing: Addressing) -> None:
-        """Write the network of a worker that has its block by now, where containerd finds it."""
-        enforcement = replace(self._enforcement, addressing=addressing)
-        self.containerd.connect(enforcement.network_list(self.cluster, self._node.name))
-
     def join(self, control_plane: ControlPlane) -> None:
-        """Start the kubelet; its node is known to the API already, and if it is to have a block, has it."""
-        own = self._addressing.scenario.clusters[self.cluster]
-        if own.pod_cidrs is not None and self._node.name in self._addressing.members(self.cluster):
-            self.connect(self._addressing)
+        """Start the kubelet; its node is known to the API already."""
         name = name_of(self._node.name)
         address = str(self._addressing.address(self._node.name))
         subject = Subject(f"system:node:{name}", ["system:nodes"], [address, name])
@@ -300,6 +286,15 @@ def wait_until_detached(node: Node, cluster: str, container: str = "") -> bool:
     results = f"{directory_of(cluster)}/{cell.OWN}{RESULTS}"
     wait = ["timeout", f"{DOWN_SECONDS:g}", "sh", "-c", GONE, "sh", results, container and f"-{container}"]
     return node.run(wait, check=False).status == 0
+
+
+def network_file(cluster: str, network: NetworkList) -> str:
+    """Return the path, on a worker, of the file in which its cluster's containerd finds a network."""
+    return f"{directory_of(cluster)}/{NETWORKS}/{_file_name(network)}"
+
+
+def _file_name(network: NetworkList) -> str:
+    return f"{network.name}.conflist"
 
 
 def render_network(network: NetworkList) -> str:

@@ -15,13 +15,13 @@ from testbed.enforcements.enforcement import Enforcement
 from testbed.kubernetes import manifests
 from testbed.kubernetes.addresses import Giver, in_turn, without_block
 from testbed.kubernetes.client import Client
-from testbed.kubernetes.control_plane import ControlPlane, Subject, directory_of, endpoint
+from testbed.kubernetes.control_plane import ControlPlane, Subject, directory_of
 from testbed.kubernetes.flanneld import Flannel
+from testbed.kubernetes.joining import Stations, api_of
 from testbed.kubernetes.manifests import Manifest, name_of
 from testbed.kubernetes.worker import BESIDE, Containerd, Worker, wait_until_detached
 from testbed.orchestrators import Orchestrator
 from testbed.overlays.daemons import Find, Joining
-from testbed.overlays.pod_network import Api
 from testbed.overlays.registry import of_cluster
 from testbed.runtime.cni import Attached, attachments
 from testbed.scenario.addressing import Addressing, Found
@@ -42,6 +42,7 @@ class KubernetesOrchestrator(Orchestrator):
         self.joins = list(clusters(addressing))
         self._control_planes: dict[str, ControlPlane] = {}
         self._givers: dict[str, Giver] = {}  # of the clusters whose nodes differ in size
+        self._stations: dict[str, Stations] = {}  # likewise
         self._workers: dict[tuple[str, str], Worker] = {}  # by cluster and node
         self._overlays: dict[str, Flannel | ByApi] = {}  # those that a flanneld makes, or daemons like it
         self._others: list[Containerd] = []  # on nodes that are no workers
@@ -84,6 +85,7 @@ class KubernetesOrchestrator(Orchestrator):
         tasks = [
             *(lambda one=one: one.join(self._control_planes[one.cluster]) for one in self._workers.values()),
             *(lambda one=one: one.up(self._control_planes[one.cluster]) for one in self._overlays.values()),
+            *(lambda one=one: one.up(self._control_planes[one.cluster]) for one in self._stations.values()),
         ]
         in_parallel(lambda task: task(), tasks)
         progress("pods")
@@ -91,15 +93,6 @@ class KubernetesOrchestrator(Orchestrator):
         in_parallel(lambda cluster: self._start_pods(cluster, names), self._scenario.clusters)
         self._find_pods(names)
         return Found()
-
-    def settle(self, cluster: str, node: str, after: Addressing) -> None:
-        """Let a worker that waited call its cluster's plugins as soon as it is given its block.
-
-        ``after`` is the same scenario with a range for it. What leads there from other nodes is not made
-        here. Raises RuntimeError.
-        """
-        self._givers[cluster].await_blocks([node], after)
-        self._workers[cluster, node].connect(after)
 
     def _make(self) -> None:
         """Make each cluster's parts, none of them started."""
@@ -112,6 +105,10 @@ class KubernetesOrchestrator(Orchestrator):
             )
             if cluster.pod_cidrs is not None:
                 self._givers[name] = Giver(self._addressing, control_plane, self._clients[name])
+                by_others = self.overlay is not None
+                self._stations[name] = Stations(
+                    self._addressing, self._enforcement, name, self._nodes, packages.find, by_others
+                )
             for worker in cluster.workers:
                 self._workers[name, worker] = Worker(
                     self._addressing, self._enforcement, name, self._nodes[worker], programs
@@ -143,8 +140,7 @@ class KubernetesOrchestrator(Orchestrator):
     def restart_agents(self, node: str) -> list[str]:
         """Restart containerds, kubelets and what joins the nodes; see Orchestrator."""
         workers = [worker for (_, name), worker in self._workers.items() if name == node]
-        joining = [one for overlay in self._overlays.values() for one in overlay.components]
-        overlays = [one for one in joining if one.place.name == node]
+        overlays = [one for one in self._joining if one.place.name == node]
         for worker in workers:
             worker.restart()
         for one in overlays:
@@ -206,6 +202,7 @@ class KubernetesOrchestrator(Orchestrator):
         if cluster in self._givers:
             self._give_blocks(cluster, [manifests.master(self._addressing, cluster), *nodes])
             nodes = []  # they are there
+            for_overlay = [*for_overlay, *self._stations[cluster].manifests]
         self._clients[cluster].apply([manifests.account(), *nodes, *for_overlay])
 
     def _give_blocks(self, cluster: str, nodes: Iterable[Manifest]) -> None:
@@ -237,9 +234,15 @@ class KubernetesOrchestrator(Orchestrator):
             *(one for plane in self._control_planes.values() for one in plane.components.values()),
             *(one.component for one in self._givers.values()),
             *(one for worker in self._workers.values() for one in worker.components),
-            *(one for overlay in self._overlays.values() for one in overlay.components),
+            *self._joining,
             *(one.component for one in self._others if one.component is not None),
         ]
+
+    @property
+    def _joining(self) -> list[Component]:
+        """What joins the nodes."""
+        joined = [*self._overlays.values(), *self._stations.values()]
+        return [one for overlay in joined for one in overlay.components]
 
     def _fault(self) -> str | None:
         return next((text for one in self.components if (text := one.fault())), None)
@@ -284,11 +287,9 @@ class ByApi:
 
     def __init__(self, addressing: Addressing, cluster: str, nodes: Mapping[str, Node], find: Find) -> None:
         self._addressing, self.cluster = addressing, cluster
-        self._nodes = {name: nodes[name] for name in addressing.members(cluster)}
-        directory, (address, port) = directory_of(cluster), endpoint(addressing, cluster)
-        self._api = Api(
-            f"https://{address}:{port}", f"{directory}/overlay.pem", f"{directory}/overlay.crt", name_of
-        )
+        # Who waits for a block has daemons, too, that wait with it; see testbed.kubernetes.joining.
+        self._nodes = {name: nodes[name] for name in addressing.scenario.clusters[cluster].nodes}
+        self._api = api_of(addressing, cluster)
         self._network = of_cluster(addressing, cluster).by_api(self._api)
         self._joining = Joining({cluster: self._network}, nodes, find)
 

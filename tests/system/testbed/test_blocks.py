@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from ipaddress import IPv4Address, IPv4Interface, IPv4Network
 from itertools import permutations
@@ -9,15 +10,35 @@ from typing import Any
 
 import pytest
 
-from testbed.access.place import Node
+from testbed import resources
+from testbed.access.place import Node, in_parallel
 from testbed.assembly import assemble
+from testbed.kubernetes.joining import Stations
+from testbed.overlays import registry
+from testbed.overlays.daemons import component_of
+from testbed.scenario.addressing import Addressing
 from testbed.scenario.model import Scenario
 from testbed.supplies import packages
 from testbed.testbed import Testbed
+from tests.waiting import until
 
 # What makes each kind, if it is of a package; and what is before a cluster's addresses.
 BACKENDS = {"vxlan": "", "host-gw": "", "vxlan-miss": "etcd-server", "bgp": "bird2"}
 HERE = [name for name, package in BACKENDS.items() if not package or not list(packages.missing(package))]
+# What edge's program does on a node, and once more after it was killed: plans and blocks, as JSON, in; what
+# failed, out.
+SETTLE = """
+import json, sys
+sys.path.insert(0, sys.argv[1])
+from ipaddress import IPv4Network
+from edge.addresses.joining import Station, parse
+problems = []
+for plan, blocks in json.load(sys.stdin):
+    blocks = {name: IPv4Network(block) for name, block in blocks.items()}
+    for again in range(2):
+        problems += Station(parse(json.dumps(plan))).settle(blocks)
+print(json.dumps(problems))
+"""
 SIZES = {"worker-01": "large", "worker-02": "small", "worker-03": "kiosk", "worker-04": "none"}
 # The blocks of the first cluster; the next one's begin with 10.129, and so on.
 BLOCKS = {
@@ -32,7 +53,7 @@ def block(backend: str, node: str) -> IPv4Network:
     return IPv4Network(BLOCKS[node].replace(".128.", f".{128 + HERE.index(backend)}."))
 
 
-def cluster(backend: str) -> dict[str, Any]:
+def cluster(backend: str, late: bool = False) -> dict[str, Any]:
     start = f"10.{128 + HERE.index(backend)}"
     return {
         "master": "master-01",
@@ -44,11 +65,13 @@ def cluster(backend: str) -> dict[str, Any]:
             {"name": "large", "cidr": f"{start}.0.0/20", "mask": 24, "nodes": {"size": "large"}},
             {"name": "small", "cidr": f"{start}.32.0/24", "mask": 27, "nodes": {"size": "small"}},
             {"name": "kiosk", "cidr": f"{start}.40.0/26", "mask": 29, "nodes": {"size": "kiosk"}},
+            *([{"name": "late", "cidr": f"{start}.50.0/28", "mask": 28}] if late else []),
         ],
     }
 
 
-def scenario() -> Scenario:
+def scenario(late: bool = False) -> Scenario:
+    """Return a cluster a backend; ``late``: with a range for who else has to wait."""
     nodes: dict[str, Any] = {name: {"labels": {"size": size}} for name, size in SIZES.items()}
     nodes["worker-04"]["expect"] = "unassigned"
     pods = {
@@ -60,7 +83,7 @@ def scenario() -> Scenario:
         {
             "name": "blocks",
             "nodes": {"master-01": {"labels": {"size": "large"}}, **nodes},
-            "clusters": {backend: cluster(backend) for backend in HERE},
+            "clusters": {backend: cluster(backend, late) for backend in HERE},
             "enforcement": "pod",
             "pods": {**pods, "vxlan-1": {**pods["vxlan-1"], "guarantee": "10M"}},
             "flows": [{"from": "vxlan-1", "to": "vxlan-3"}],
@@ -142,3 +165,44 @@ def test_flannels_file_names_a_network_with_all_blocks(up: Testbed) -> None:
             gateway = IPv4Interface(said["FLANNEL_SUBNET"])
             assert gateway.network == block(backend, worker)
             assert gateway.ip == IPv4Address(int(gateway.network.network_address) + 1)
+
+
+def settle(up: Testbed, addressing: Addressing, backends: list[str]) -> list[str]:
+    """Let nodes have what follows from an addressing's blocks, by plans that do not know these."""
+    plans = {
+        name: Stations(up.addressing, up.enforcement, name, up.nodes, packages.find, False)
+        for name in backends
+    }
+
+    def on(node: str) -> list[str]:
+        given = {name: addressing.blocks(name).given.items() for name in backends}
+        told = [
+            (plan.plan(node), {other: str(block) for other, block in given[name]})
+            for name, plan in plans.items()
+        ]
+        argv = ["/usr/bin/python3", "-IS", "-c", SETTLE, str(resources.EDGE.parent)]
+        found: list[str] = up.nodes[node].run(argv, stdin=json.dumps(told)).json()
+        return found
+
+    problems = [one for said in in_parallel(on, up.nodes) for one in said]
+    return [one for one in problems if "birdc" not in one]  # who waits has a BIRD only afterwards
+
+
+def test_who_waited_joins_and_leaves_by_what_plans_say(up: Testbed) -> None:
+    # Resolvers of vxlan-miss tell each other by an API what they do: tests/e2e/test_blocks.py.
+    backends = [name for name in HERE if name != "vxlan-miss"]
+    waiting, after = up.nodes["worker-04"], Addressing(scenario(late=True))
+    later = [registry.of_cluster(after, name) for name in backends]
+    daemons = [
+        component_of(one, waiting, packages.find) for network in later for one in network.daemons("worker-04")
+    ]
+    assert settle(up, after, backends) == []
+    for daemon in daemons:
+        daemon.start()
+    until(lambda: [text for network in later for text in network.lacking(up.nodes)] == [])
+    for daemon in daemons:
+        daemon.kill()
+    assert settle(up, up.addressing, backends) == []
+    assert up.check() == []
+    assert [one["ifname"] for one in waiting.run(["ip", "-j", "link", "show"]).json()] == ["lo", "eth0"]
+    assert [one for one in waiting.run(["ip", "-j", "rule", "show"]).json() if "dst" in one] == []

@@ -14,16 +14,13 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 
+from edge.addresses.batches import difference, is_entry, joined, undone
 from testbed.access.batch import Step, take, writing
 from testbed.access.place import Node, in_parallel
 from testbed.overlays import registry
 from testbed.overlays.daemons import Find, component_of, located
 from testbed.overlays.pod_network import PodNetwork
 from testbed.scenario.addressing import Addressing
-
-# Objects whose lines are entries: ``X add ...`` is undone by ``X del ...``, of the same words.
-REPLACED = ("route", "neighbour", "fdb", "address")
-ENTRIES = (*REPLACED, "rule")
 
 
 class Membership:
@@ -122,41 +119,8 @@ def following(old: PodNetwork, new: PodNetwork, node: str) -> list[Step]:
     return [*(Step([tool, "-batch", "-"], text) for tool, text in texts.items() if text), *writing(changed)]
 
 
-def difference(before: str, after: str) -> str:
-    """Return the batch text that makes the entries of ``before`` those of ``after``.
-
-    What goes, goes first, for a kernel refuses a second route to the same network; last in, first out. What
-    comes may be there already, as a packet on its way brings back a neighbour that was just removed.
-    """
-    old, new = before.splitlines(), after.splitlines()
-    kept = set(old) & set(new)
-    gone = [undone(line) for line in reversed(old) if line not in kept and _is_entry(line)]
-    return _joined([*gone, *(written(line) for line in new if line not in kept)])
-
-
 def removal(text: str, devices: Collection[str]) -> str:
     """Return the text that removes all of a node's own; with a device goes what is on it."""
-    lines = [line for line in reversed(text.splitlines()) if _is_entry(line)]
+    lines = [line for line in reversed(text.splitlines()) if is_entry(line)]
     elsewhere = [undone(line) for line in lines if not set(line.split()) & set(devices)]
-    return _joined([*elsewhere, *(f"link del {device}" for device in devices)])
-
-
-def undone(line: str) -> str:
-    """Return the line that undoes an entry's."""
-    kind, _, *fields = line.split()
-    return " ".join([kind, "del", *fields])
-
-
-def written(line: str) -> str:
-    """Return the line that writes an entry, whether it is there or not."""
-    kind, verb, *fields = line.split()
-    return " ".join([kind, "replace" if verb == "add" and kind in REPLACED else verb, *fields])
-
-
-def _is_entry(line: str) -> bool:
-    fields = line.split()
-    return len(fields) > 2 and fields[0] in ENTRIES and fields[1] == "add"
-
-
-def _joined(lines: list[str]) -> str:
-    return "".join(f"{line}\n" for line in lines)
+    return joined([*elsewhere, *(f"link del {device}" for device in devices)])

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from bench.studies.backends.probes.membership import difference, removal
+from bench.studies.backends.probes.membership import removal
+from edge.addresses.batches import difference
 
 BEFORE = """\
 link add flannel.1 type vxlan id 1
