@@ -27,10 +27,9 @@ from typing import Any, NamedTuple
 
 from edge.addresses.arrivals import written_blocks
 from edge.addresses.batches import Template, difference, filled, joined
-from edge.addresses.books import Changed, Listed
-from edge.addresses.cluster import NODES, Cluster, News
 from edge.http import Json, Server, UnfitError, json_object
 from edge.log import Logger
+from edge.watch import Changed, Kind, Listed, News, follow
 
 Blocks = Mapping[str, IPv4Network]
 TOOLS = ("ip", "bridge")  # in the order in which they are run
@@ -38,6 +37,16 @@ RUN_SECONDS = 30.0
 FIRST_RETRY, LAST_RETRY = 0.1, 5.0  # after what failed is tried again, at the least and at the most
 IN_PLACE = "/proc/"  # below it files are values of the kernel's
 _FAILED = re.compile(r"Command failed -:([0-9]+)")
+
+
+def needed(node: Json) -> Json:
+    """Return what is needed of a Node."""
+    spec = node.get("spec") or {}
+    kept = {key: spec[key] for key in ("podCIDR", "podCIDRs") if key in spec}
+    return {"metadata": {"name": node["metadata"]["name"]}, "spec": kept}
+
+
+NODES = Kind("/api/v1/nodes", needed)
 
 
 class Plan(NamedTuple):
@@ -302,8 +311,7 @@ def main(arguments: Sequence[str]) -> int:
     inbox: queue.SimpleQueue[News | None] = queue.SimpleQueue()
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: inbox.put(None))
-    follow = Cluster(server, RUN_SECONDS).follow
-    threading.Thread(target=follow, args=(NODES, inbox.put, log), daemon=True).start()
+    threading.Thread(target=follow, args=(server, NODES, inbox.put, log), daemon=True).start()
     keep(Station(plan), inbox, log)
     server.close()
     return 0

@@ -17,11 +17,11 @@ import pytest
 
 from edge.addresses import joining
 from edge.addresses.batches import SUBNET, Template, placeholder
-from edge.addresses.books import Changed, Listed
 from edge.addresses.cluster import NODES
 from edge.addresses.joining import Known, Plan, Station, parse
 from edge.http import UnfitError
 from edge.log import Logger
+from edge.watch import Changed, Listed
 from testbed import resources
 from tests.unit.edge.addresses.stub import StubApi, serving
 from tests.waiting import until
