@@ -251,9 +251,14 @@ class Allocator:
             remedy = "" if any(one.key == NAME_FIELD for one in missing) else ": label the node so"
             return f"is for nodes with {', '.join(map(str, missing))}{remedy}"
         return self.refusal(config) or (
-            f"has no block left: {len(self.nodes_of(config.name))} nodes have one of "
-            f"{min(one.possible for one in config.ranges)}; make a config with another range"
+            f"has no block left, {self.used_up(config)}: make one with another range"
         )
+
+    def used_up(self, config: Config) -> str:
+        """Say what became of the blocks of a config that has none left."""
+        given, possible = len(self.nodes_of(config.name)), min(one.possible for one in config.ranges)
+        rest = ", the rest overlaps others' or what is reserved" if given < possible else ""
+        return f"{given:,} of {possible:,} given{rest}"
 
 
 def _is_of(blocks: tuple[Network, ...], config: Config) -> bool:

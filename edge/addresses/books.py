@@ -315,8 +315,8 @@ class Books:
         none_of = self._none_of(config)
         if not free:
             waits = sum(config.is_for(node) for node in self.arrivals.waiting.values())
-            left = f"none is left for {waits} that wait" if waits else "none is left"
-            why = f"{given} nodes have its blocks, {left}: make one with another range{none_of}"
+            left = f"no block is left for {waits} that wait" if waits else "no block is left"
+            why = f"{left}, {self.allocator.used_up(config)}: make one with another range{none_of}"
             return {"status": "False", "reason": "Exhausted", "message": why}
         listed = f"; status names the first {MOST_LISTED}" if given > MOST_LISTED else ""
         return {

@@ -79,5 +79,6 @@ def crowded(allocator: Allocator, nodes: Iterable[Node]) -> Said:
         if count > possible:
             yield (
                 name,
-                f"is for {count} nodes and has {possible} blocks: {count - possible} get another's or wait",
+                f"is for {count} nodes and has {possible} block{'s' * (possible != 1)}: "
+                f"{count - possible} get another's or wait",
             )

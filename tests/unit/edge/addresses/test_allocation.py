@@ -161,7 +161,9 @@ def test_what_is_exhausted_gives_nothing_until_a_block_is_free() -> None:
     allocator.add(config("small", "127.123.234.0/28:30"))
     for number in range(4):
         allocator.allocate(Node(f"node-{number}", {}))
-    with pytest.raises(NoBlockError, match="small has no block left: 4 nodes have one of 4"):
+    with pytest.raises(
+        NoBlockError, match="small has no block left, 4 of 4 given: make one with another range"
+    ):
         allocator.allocate(Node("late", {}))
     allocator.release("node-1")
     assert allocator.allocate(Node("late", {})).blocks == networks("127.123.234.4/30")

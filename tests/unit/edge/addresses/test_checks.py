@@ -56,6 +56,15 @@ def test_a_range_of_which_nothing_is_left_beside_what_is_reserved(
     assert all(words in what for _, what in said if words)
 
 
+def test_a_block_may_be_lacking_for_what_others_have() -> None:
+    allocator = Allocator(networks("10.0.0.8/29"))
+    allocator.add(config("small", "10.0.0.0/28:30"))
+    allocator.occupy(Node("before", {}, networks("10.0.0.2/32")))
+    allocator.allocate(Node("n", {}))
+    why = "small has no block left, 1 of 4 given, the rest overlaps others' or what is reserved: make one"
+    assert allocator.why_not(Node("late", {})).startswith(why)
+
+
 def test_fewer_blocks_than_nodes_is_said_with_numbers() -> None:
     allocator = Allocator()
     allocator.add(config("large", "10.0.0.0/22:24"))

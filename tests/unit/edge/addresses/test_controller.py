@@ -390,9 +390,9 @@ def test_fewer_blocks_than_nodes_is_said_with_numbers(one: Case) -> None:
         one.node(name, size="small")
     one.node("other")
     one.start()
-    words = "2 nodes have its blocks, none is left for 3 that wait: make one with another range"
+    words = "no block is left for 3 that wait, 2 of 2 given: make one with another range"
     one.until(lambda: one.condition("few").get("message") == words)
-    one.until(lambda: "few has no block left: 2 nodes have one of 2" in one.events("e").get(WAITS, ""))
+    one.until(lambda: "few has no block left, 2 of 2 given" in one.events("e").get(WAITS, ""))
 
 
 def test_an_empty_term_is_for_nobody_and_said_to_be(one: Case) -> None:

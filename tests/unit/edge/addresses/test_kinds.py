@@ -56,7 +56,7 @@ def test_both_families_are_given_side_by_side_to_the_last() -> None:
     given = blocks(one, {}, *(f"n{number}" for number in range(256)))
     assert given[0] == "cluster-edge/both-families: 10.62.0.0/24 fd62::/120"
     assert given[-1] == "cluster-edge/both-families: 10.62.255.0/24 fd62::ff00/120"
-    with pytest.raises(NoBlockError, match="has no block left: 256 nodes have one of 256"):
+    with pytest.raises(NoBlockError, match="has no block left, 256 of 256 given"):
         one.allocate(Node("late", {}))
 
 

@@ -171,8 +171,8 @@ POD_CIDRS = {
         "container_cidr: 172.18.0.0/16 overlaps clusters.b.pod_cidrs[0].cidr 172.18.0.0/16"
     ),
     "pod_cidrs: [{name: all, cidr: 172.17.0.0/23, mask: 24}]": (
-        "pod_cidrs: 1 of 3 nodes get no block; 'worker-02': all has no block left: 2 nodes have one of 2; "
-        "make a config with another range; or let it wait for one: nodes.worker-02.expect: unassigned"
+        "pod_cidrs: 1 of 3 nodes get no block; 'worker-02': all has no block left, 2 of 2 given: "
+        "make one with another range; or let it wait for one: nodes.worker-02.expect: unassigned"
     ),
     "pod_cidrs: [{name: all, cidr: 172.17.0.0/16, mask: 24, nodes: {size: small}}]": (
         "pod_cidrs: 3 of 3 nodes get no block; 'master-02': all is for nodes with size=small: label the node"
