@@ -50,6 +50,7 @@ class Strip(NamedTuple):
     config: str  # empty: what nodes have of none
     range: Range
     cells: Sequence[Cell]
+    gives: bool = True
 
     @property
     def blocks(self) -> int:
@@ -65,7 +66,8 @@ class Strip(NamedTuple):
         """Say which range this is, and what is left of it."""
         given, other, free = totals(self.cells)
         taken = f", {other:,} taken by others" if other else ""
-        said = f"{given:,} of {self.range.possible:,} given{taken}, {free:,} free"
+        rest = f"{free:,} free" if self.gives else f"gives nothing of {free:,}"
+        said = f"{given:,} of {self.range.possible:,} given{taken}, {rest}"
         return f"{self.config or NO_CONFIG}: {self.range.network} by /{self.range.mask}, {said}"
 
 
@@ -101,7 +103,8 @@ def _strip(inventory: Inventory, config: str, of: Range) -> Strip:
         mine = min(given[at], each - free[at])
         first_address = str(type(of.network)((start + at * size, of.mask)).network_address)
         cells.append(Cell(first_address, mine, each - mine - free[at], free[at]))
-    return Strip(config, of, cells)
+    known = inventory.allocator.configs.get(config)
+    return Strip(config, of, cells, known is None or not inventory.allocator.refusal(known))
 
 
 def _around(inventory: Inventory) -> Iterator[Range]:

@@ -124,7 +124,8 @@ def kinds(inventory: Inventory) -> list[Kind]:
         labels = config.selector.example()
         if name not in there and labels is not None:
             node = Node(labels.pop(NAME_FIELD, ""), labels)
-            others.setdefault(_asked(inventory.allocator, node), node)
+            if asked := _asked(inventory.allocator, node):
+                others.setdefault(asked, node)
     return [
         *(_kind(inventory, configs, nodes[0], nodes) for configs, nodes in found.items()),
         *(_kind(inventory, configs, node, ()) for configs, node in others.items() if configs not in found),

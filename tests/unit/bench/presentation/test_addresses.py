@@ -194,6 +194,16 @@ def test_a_fleet_is_told_as_the_page_has_it() -> None:
         assert [line for line in verbs.run(*planned).stdout.splitlines() if line in coming] == coming
 
 
+def test_of_a_config_that_gives_nothing_nothing_is_free() -> None:
+    of = inventory(STATION, SMALL)
+    of.allocator.add(config("dual", "10.2.0.0/28:30 fd00::/124:126"))
+    of.allocator.withdraw("dual", "must have IPv4 alone")
+    text = shown(of)
+    assert "dual: 10.2.0.0/28 by /30, 0 of 4 given, gives nothing of 4" in text
+    assert [kind.configs for kind in of.kinds] == [("large",), ("small", "large")]
+    assert "without a free block: dual" in text
+
+
 def test_a_config_for_nobody_is_told_as_such() -> None:
     of = inventory([("all", "10.0.0.0/22:24", "")], SMALL)
     nobody = config("none", "10.1.0.0/24:27")._replace(selector=Selector(terms=((),)))
