@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping
 from typing import NamedTuple, Optional
 
-from edge.addresses.selectors import NAME_FIELD, NOBODY, Selector
+from edge.addresses.selectors import NAME_FIELD, NOBODY, Index, Selector
 from edge.addresses.space import Network, Space
 
 
@@ -93,6 +93,26 @@ class NoBlockError(Exception):
     """No config has a block for a node; the message says why, config by config, and what would help."""
 
 
+class Ranking:
+    """Configs in their order for nodes, found once for all nodes that the same ones match alike."""
+
+    def __init__(self, configs: Iterable[Config]) -> None:
+        alike: dict[Selector, list[Config]] = {}
+        for config in configs:
+            alike.setdefault(config.selector, []).append(config)
+        self._alike = list(alike.values())
+        self._index = Index(list(alike))
+        self._orders: dict[tuple[tuple[int, int], ...], list[Config]] = {}
+
+    def of(self, node: Node) -> list[Config]:
+        """Return the configs that match a node, the first first."""
+        matched = self._index.matched(node.asked)
+        if matched not in self._orders:
+            found = [(one.rank(count), one) for number, count in matched for one in self._alike[number]]
+            self._orders[matched] = [one for _, one in sorted(found)]
+        return self._orders[matched]
+
+
 class Allocator:
     """The blocks of one cluster; ``reserved`` is given to nobody, such as the range of services.
 
@@ -104,6 +124,8 @@ class Allocator:
         self.given: dict[str, Given] = {}
         self._nodes: dict[str, dict[str, None]] = {}  # of a config; "" has those that are no config's
         self._withdrawn: dict[str, str] = {}
+        self._ranking: Optional[Ranking] = None  # as long as no config comes or goes  # noqa: UP045
+        self._exhausted: set[str] = set()  # configs of which it is known that they have no block
         self.dual_stack = dual_stack
         self._spaces = {4: Space(32), 6: Space(128)}
         for network in reserved:
@@ -125,6 +147,8 @@ class Allocator:
     def remove(self, name: str) -> None:
         """Forget a config that is gone; what nodes have of it they keep, as another's or as no config's."""
         self.configs.pop(name, None)
+        self._ranking = None
+        self._exhausted.discard(name)
         self._withdrawn.pop(name, None)
         for node in list(self.nodes_of(name)):
             self._attribute(node, self._config_of(Node(node, {}, self.given[node].blocks)))
@@ -155,20 +179,19 @@ class Allocator:
 
     def offer(self, node: Node) -> Optional[Given]:  # noqa: UP045 (nodes may have Python 3.9)
         """Return what a node would be given now, whatever it has; None if there is nothing for it."""
-        for config in self.giving(node):
-            spaces = [self._spaces[one.network.version] for one in config.ranges]
-            blocks = [space.lowest(*one) for space, one in zip(spaces, config.ranges)]
-            if None not in blocks:
-                return Given(config.name, tuple(filter(None, blocks)))
+        for config in self._ordered(node):
+            if self._has_block(config) and not self.refusal(config):
+                found = (self._spaces[one.network.version].lowest(*one) for one in config.ranges)
+                return Given(config.name, tuple(filter(None, found)))
         return None
 
     def has_blocks(self) -> bool:
         """Whether there is a node that would be given something."""
-        return any(self._has_block(one) for one in self.configs.values() if not self.refusal(one))
+        return any(self._has_block(one) and not self.refusal(one) for one in self.configs.values())
 
     def giving(self, node: Node) -> list[Config]:
         """Return the configs that give to a node, as far as they have blocks; it is offered the first's."""
-        return [config for _, config in self._ordered(node) if not self.refusal(config)]
+        return [config for config in self._ordered(node) if not self.refusal(config)]
 
     def release(self, name: str) -> None:
         """Take back what a node had, which is gone; nothing if it had nothing."""
@@ -176,6 +199,7 @@ class Allocator:
         if given is None:
             return
         del self._nodes[given.config][name]
+        self._exhausted.clear()
         for block in given.blocks:
             self._spaces[block.version].release(block)
 
@@ -203,15 +227,18 @@ class Allocator:
             self._spaces[block.version].release(block)
         return total
 
-    def _ordered(self, node: Node) -> list[tuple[int, Config]]:
-        labels = node.asked
-        found = ((config.selector.matched(labels), config) for config in self.configs.values())
-        matching = [(matched, config) for matched, config in found if matched is not None]
-        return sorted(matching, key=lambda each: each[1].rank(each[0]))
+    def _ordered(self, node: Node) -> list[Config]:
+        if self._ranking is None:
+            self._ranking = Ranking(self.configs.values())
+        return self._ranking.of(node)
 
     def _has_block(self, config: Config) -> bool:
-        """Whether it has one of each family: both or neither."""
-        return all(self._spaces[one.network.version].has(*one) for one in config.ranges)
+        """Whether it has one of each family: both or neither. What is exhausted stays so until a release."""
+        if config.name not in self._exhausted:
+            if all(self._spaces[one.network.version].has(*one) for one in config.ranges):
+                return True
+            self._exhausted.add(config.name)
+        return False
 
     def _config_of(self, node: Node) -> str:
         """Return whose blocks a node's are: of the configs that have them the best one; "" without any."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple, Optional
 
 NOBODY = "is for no node, since an empty term of nodeSelectorTerms matches nothing"
@@ -81,6 +81,11 @@ class Selector(NamedTuple):
         """Whether it is for no node at all: all its terms are empty, and an empty term matches nothing."""
         return bool(self.terms) and not any(self.terms)
 
+    @property
+    def alternatives(self) -> list[tuple[Requirement, ...]]:
+        """Requirements of which a node must meet all, of one alternative at least."""
+        return [(*self.labels, *term) for term in self.terms if term] if self.terms else [self.labels]
+
     def missing(self, labels: Mapping[str, str]) -> list[Requirement]:
         """Return what a node lacks: of the labels, and of the term that it is nearest to."""
         lacked = [one for one in self.labels if not one.is_met(labels)]
@@ -101,6 +106,36 @@ class Selector(NamedTuple):
         parts = [_text(self.labels)] if self.labels else []
         parts += sorted(_text(term) for term in self.terms if term)
         return " or ".join(parts)
+
+
+class Index:
+    """Selectors by values that they ask for: which of many match a node is found without asking each."""
+
+    def __init__(self, selectors: Sequence[Selector]) -> None:
+        self._selectors = selectors
+        self._by_value: dict[str, dict[str, set[int]]] = {}  # of a key
+        self._others: set[int] = set()  # of which an alternative asks for no value
+        for number, selector in enumerate(selectors):
+            wanted = [_wanted(one) for one in selector.alternatives]
+            if None in wanted:
+                self._others.add(number)
+                continue
+            for key, values in filter(None, wanted):
+                for value in values:
+                    self._by_value.setdefault(key, {}).setdefault(value, set()).add(number)
+
+    def matched(self, labels: Mapping[str, str]) -> tuple[tuple[int, int], ...]:
+        """Return the selectors that match a node, each by its number, and how many requirements it meets."""
+        found = self._others.union(
+            *(values.get(labels.get(key, ""), ()) for key, values in self._by_value.items())
+        )
+        counts = ((number, self._selectors[number].matched(labels)) for number in sorted(found))
+        return tuple((number, count) for number, count in counts if count is not None)
+
+
+def _wanted(requirements: Sequence[Requirement]) -> Optional[tuple[str, tuple[str, ...]]]:  # noqa: UP045
+    """Return a label of which a node must have one of these values."""
+    return next(((one.key, one.values) for one in requirements if one.operator == "In"), None)
 
 
 def _text(requirements: tuple[Requirement, ...]) -> str:

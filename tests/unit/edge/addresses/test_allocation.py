@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Mapping
 from ipaddress import ip_network
 
 import pytest
@@ -233,3 +235,22 @@ def test_both_families_or_neither() -> None:
         allocator.allocate(Node("late", {}))
     allocator.release("node-0")
     assert (before, allocator.allocate(Node("late", {})).blocks) == (0, networks("10.0.0.0/24 fd00::/120"))
+
+
+def test_of_many_configs_only_those_are_asked_that_want_a_label_of_the_node(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    allocator, asked = Allocator(), []
+    for number in range(100):
+        allocator.add(config(f"c{number}", f"10.{number}.0.0/16:24", f"rack=r{number},size=small"))
+    allocator.add(config("all", "11.0.0.0/16:24"))
+    matched = Selector.matched
+
+    def counted(selector: Selector, labels: Mapping[str, str]) -> int | None:
+        asked.append(str(selector))
+        return matched(selector, labels)
+
+    monkeypatch.setattr(Selector, "matched", counted)
+    assert allocator.allocate(Node("a", {"rack": "r7", "size": "small"})).config == "c7"
+    assert allocator.allocate(Node("b", {"rack": "r7", "size": "large"})).config == "all"
+    assert Counter(asked) == {"rack=r7,size=small": 2, "": 2}
