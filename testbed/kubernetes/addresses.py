@@ -15,7 +15,7 @@ from testbed.access.components import Component, ComponentError
 from testbed.kubernetes.client import Client
 from testbed.kubernetes.control_plane import ControlPlane, Subject
 from testbed.kubernetes.manifests import Manifest, name_of
-from testbed.scenario import blocks, networks
+from testbed.scenario import block_rules, blocks
 from testbed.scenario.addressing import Addressing
 
 DEPLOY = resources.EDGE / "deploy" / "addresses"
@@ -51,7 +51,6 @@ class Giver:
         self._control_plane = control_plane
         self._cluster = control_plane.cluster
         directory = control_plane.directory
-        services = str(addressing.service_range(self._cluster))
         self._identity = f"{directory}/addresses.pem"
         self.component = Component(
             f"address controller of cluster {self._cluster}",
@@ -60,9 +59,8 @@ class Giver:
             [
                 *("/usr/bin/python3", "-IS", str(resources.EDGE), "addresses"),
                 *("--api", control_plane.server, "--identity", self._identity),
-                *("--authority", f"{directory}/authority.crt", "--reserved", services),
-                *("--lease", f"{NAMESPACE}/{NAME}"),
-                *(["--island"] if networks.of(addressing.scenario.clusters[self._cluster]).overhead else ()),
+                *("--authority", f"{directory}/authority.crt", "--lease", f"{NAMESPACE}/{NAME}"),
+                *told(addressing, self._cluster),
             ],
         )
 
@@ -96,6 +94,16 @@ class Giver:
             if found != wanted:
                 was = f"{name} of cluster {self._cluster} has {found}, not the scenario's {wanted}"
                 raise ComponentError(f"{was}: {self.component.last_words()}")
+
+
+def told(addressing: Addressing, cluster: str) -> list[str]:
+    """Return what a controller is told of its cluster's networks, so that it keeps the rules of a scenario.
+
+    They are for configs that somebody makes later: the scenario's own keep them.
+    """
+    others = [network for _, network in block_rules.beside(addressing.scenario, cluster)]
+    reserved = [f"--reserved={one}" for one in (addressing.service_range(cluster), *others)]
+    return [*reserved, "--island"] if addressing.network(cluster).overhead else reserved
 
 
 def in_turn(names: Sequence[str]) -> list[list[str]]:

@@ -171,8 +171,8 @@ def _flannels(scenario: Scenario) -> Iterator[Fault]:
         if len(own) < 2 or not networks.of(cluster).knows_one_network:
             continue
         network = blocks.around(own)
-        for at, other in _beside(scenario, name):
-            if network.overlaps(other):
+        for at, other in beside(scenario, name):
+            if isinstance(other, IPv4Network) and network.overlaps(other):
                 ranges = " and ".join(map(str, own))
                 yield Fault(
                     ("clusters", name, "pod_cidrs"),
@@ -182,7 +182,7 @@ def _flannels(scenario: Scenario) -> Iterator[Fault]:
                 break
 
 
-def _beside(scenario: Scenario, name: str) -> Iterator[tuple[Path, IPv4Network]]:
+def beside(scenario: Scenario, name: str) -> Iterator[tuple[Path, IPv4Network | IPv6Network]]:
     """Yield the networks that a cluster's nodes have besides its own."""
     yield ("underlay", "cidr"), scenario.underlay.cidr
     nodes = set(scenario.clusters[name].nodes)
@@ -190,7 +190,7 @@ def _beside(scenario: Scenario, name: str) -> Iterator[tuple[Path, IPv4Network]]
         yield ("container_cidr",), scenario.container_cidr
     for other, at, network in ranges(scenario):
         shared = other != name and nodes.intersection(scenario.clusters[other].nodes)
-        if shared and isinstance(network, IPv4Network):
+        if shared:
             yield at, network
 
 

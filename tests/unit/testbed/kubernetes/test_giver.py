@@ -1,4 +1,4 @@
-"""In which order nodes come to a cluster that gives them their blocks: the scenario's, whoever looks when."""
+"""A cluster's controller keeps the scenario's rules, and nodes come in its order, whoever looks when."""
 
 from __future__ import annotations
 
@@ -6,8 +6,23 @@ import random
 
 from edge.addresses.allocation import Allocator, Node
 from edge.addresses.arrivals import Arrivals
-from testbed.kubernetes.addresses import in_turn
+from edge.addresses.controller import parse
+from testbed.kubernetes.addresses import in_turn, told
 from tests.unit.edge.addresses.builders import config
+from tests.unit.testbed.builders import addressed
+
+
+def test_a_controller_is_told_what_no_node_gets_and_whether_nodes_wrap_packets() -> None:
+    stations = addressed("examples/stations-of-different-sizes")
+    services = [f"--reserved={stations.service_range(cluster)}" for cluster in "ab"]
+    underlay, containers = "--reserved=192.168.58.0/24", f"--reserved={stations.scenario.container_cidr}"
+    others = ["--reserved=172.17.0.0/20", "--reserved=172.17.32.0/24"]
+    assert told(stations, "a") == [services[0], underlay, containers, *others, "--island"]
+    others = ["--reserved=172.16.0.0/20", "--reserved=172.16.32.0/24", "--reserved=172.16.40.0/26"]
+    assert told(stations, "b") == [services[1], underlay, containers, *others, "--island"]
+    routed = addressed("examples/stations-of-different-sizes", "clusters.a.backend=host-gw")
+    assert told(routed, "a")[-1] == "--reserved=172.17.32.0/24"
+    assert parse(["--api=http://x:1", *told(stations, "a")]).rules.island
 
 
 def test_those_that_come_together_are_in_the_order_of_their_names() -> None:
