@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import NamedTuple, Union
 from urllib.parse import urlencode
 
-from edge.http import AwayError, Json, Question, RefusedError, Server
+from edge.http import ANSWER_SECONDS, AwayError, Json, Question, RefusedError, Server
 
 PAGE = 250  # objects of a list that are asked for at once
 LIST_SECONDS = 30.0
@@ -42,12 +42,19 @@ News = Union[Listed, Changed]
 class Kind(NamedTuple):
     """A kind of object by its path in the API; of each object ``needed`` returns what is kept of it.
 
-    One that is ``optional`` may not be there; then there are no objects of it.
+    One that is ``optional`` may not be there; then there are no objects of it. ``fields`` are a field
+    selector; without one it is of all objects.
     """
 
     path: str
     needed: Callable[[Json], Json] = lambda document: document
     optional: bool = False
+    fields: str = ""
+
+    def question(self, seconds: float, **asked: object) -> Question:
+        """Return what asks for objects, with what else is asked; an answer may take so long."""
+        fields = {"fieldSelector": self.fields} if self.fields else {}
+        return Question("GET", f"{self.path}?{urlencode({**fields, **asked})}", seconds=seconds)
 
 
 def follow(server: Server, kind: Kind, put: Callable[[News], None], log: Callable[[str], None]) -> None:
@@ -82,9 +89,8 @@ def list_all(server: Server, kind: Kind, put: Callable[[News], None]) -> str:
     found: list[Json] = []
     more: dict[str, str] = {}
     while True:
-        asked = urlencode({"limit": PAGE, **more})
         try:
-            answer = server.ask(Question("GET", f"{kind.path}?{asked}", seconds=LIST_SECONDS))
+            answer = server.ask(kind.question(LIST_SECONDS, limit=PAGE, **more))
         except RefusedError as error:
             if error.status != 404 or not kind.optional:
                 raise
@@ -100,15 +106,9 @@ def list_all(server: Server, kind: Kind, put: Callable[[News], None]) -> str:
 
 def _watch(server: Server, kind: Kind, version: str, put: Callable[[News], None]) -> str:
     """Say what changes until the watch ends; return from which version on it goes on, or nothing."""
-    asked = urlencode(
-        {
-            "watch": 1,
-            "resourceVersion": version,
-            "allowWatchBookmarks": "true",
-            "timeoutSeconds": WATCH_SECONDS,
-        }
-    )
-    for event in server.listen(Question("GET", f"{kind.path}?{asked}"), SILENCE_SECONDS):
+    asked = {"watch": 1, "resourceVersion": version, "allowWatchBookmarks": "true"}
+    question = kind.question(ANSWER_SECONDS, **asked, timeoutSeconds=WATCH_SECONDS)
+    for event in server.listen(question, SILENCE_SECONDS):
         what, document = event["type"], event["object"]
         if what not in ("ADDED", "MODIFIED", "DELETED", "BOOKMARK"):
             return ""  # what changed since is not known any more

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import argparse
 import heapq
-import os
 import queue
 import signal
 import sys
@@ -23,6 +22,7 @@ from ipaddress import ip_network
 from itertools import islice
 from typing import NamedTuple
 
+from edge.access import Access, access_of, add_options
 from edge.addresses import kinds
 from edge.addresses.allocation import Allocator, Range
 from edge.addresses.arrivals import Arrivals
@@ -34,7 +34,6 @@ from edge.http import AwayError, Json, Server
 from edge.log import Logger
 from edge.watch import Listed, News
 
-ACCOUNT = "/var/run/secrets/kubernetes.io/serviceaccount"
 LEASE, LEASE_SECONDS, AT_ONCE = "kube-system/concorde-addresses", 6, 16
 TICK_SECONDS = 0.1
 # What is written about configs and nodes, at most: a config's status, an event about a node once more, and
@@ -47,10 +46,7 @@ ISLAND = object()  # --island without a value
 class Options(NamedTuple):
     """What the program is told when it is started."""
 
-    url: str
-    identity: str
-    authority: str
-    token: str
+    access: Access
     rules: Rules
     lease: str
     lease_seconds: int
@@ -59,7 +55,7 @@ class Options(NamedTuple):
 
     def server(self) -> Server:
         """Return the API. Raises ValueError for no URL, OSError for missing files."""
-        return Server(self.url, self.identity, self.authority, self.token, self.at_once + 4)
+        return self.access.server(self.at_once + 4)
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -304,11 +300,7 @@ def parse(arguments: Sequence[str]) -> Options:
         description="Give each Node of a cluster its block of pod addresses, as ClusterCIDRConfigs say.",
     )
     add = parser.add_argument
-    add("--api", metavar="URL", default="", help="the API server, like https://192.168.56.2:6443")
-    add("--identity", metavar="PEM", default="", help="a file with the key and the certificate to ask with")
-    add("--authority", metavar="PEM", default="", help="a file with the certificate that vouches for the API")
-    add("--token", metavar="FILE", default="", help="a file with a token to ask with; read at each question")
-    add("--in-cluster", action="store_true", help="API, authority and token as a pod has them, unless given")
+    add_options(parser)
     add(
         "--reserved", metavar="CIDR", action="append", default=[], type=_network,
         help="a range of which nodes get nothing, such as services' and machines'; any number of times",
@@ -333,16 +325,12 @@ def parse(arguments: Sequence[str]) -> Options:
         help="only take finalizers off configs, so that they can be deleted; nodes keep what they have",
     )  # fmt: skip
     told = parser.parse_args(arguments)
-    if told.in_cluster:
-        host, port = (os.environ.get(f"KUBERNETES_SERVICE_{name}", "") for name in ("HOST", "PORT"))
-        told.api = told.api or f"https://{f'[{host}]' if ':' in host else host}:{port}"
-        told.authority = told.authority or f"{ACCOUNT}/ca.crt"
-        told.token = told.token or f"{ACCOUNT}/token"
-    if not told.api:
+    access = access_of(told)
+    if not access.url:
         parser.error("--api or --in-cluster: one of them must say where the API is")
     cluster = told.island if isinstance(told.island, Range) else None
     return Options(
-        told.api, told.identity, told.authority, told.token,
+        access,
         Rules(tuple(told.reserved), told.island is not None, cluster),
         told.lease, told.lease_seconds, told.at_once, told.leave,
     )  # fmt: skip

@@ -485,7 +485,7 @@ def test_leaving_takes_the_finalizers_and_nothing_else(one: Case) -> None:
     options = parse([f"--api={one.api.url}", "--leave"])
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr("signal.signal", lambda *_: None)
-        assert controller.main([f"--api={options.url}", "--leave"]) == 0
+        assert controller.main([f"--api={options.access.url}", "--leave"]) == 0
     assert one.api.all(OURS)["all"]["metadata"].get("finalizers", []) == []
     assert one.api.blocks() == {"a": ["10.0.0.0/30"]}
 
@@ -529,6 +529,6 @@ def test_a_pod_knows_its_api_by_its_surroundings(monkeypatch: pytest.MonkeyPatch
     monkeypatch.setenv("KUBERNETES_SERVICE_HOST", "fd00::1")
     monkeypatch.setenv("KUBERNETES_SERVICE_PORT", "443")
     told = parse(["--in-cluster", "--authority=/else.crt"])
-    assert told.url == "https://[fd00::1]:443"
-    assert told.authority == "/else.crt"
-    assert told.token.endswith("/serviceaccount/token")
+    assert told.access.url == "https://[fd00::1]:443"
+    assert told.access.authority == "/else.crt"
+    assert told.access.token.endswith("/serviceaccount/token")

@@ -1,0 +1,50 @@
+"""How a program gets to a cluster's API: the options that say so, the same for all programs."""
+
+from __future__ import annotations
+
+import argparse
+import os
+from typing import NamedTuple
+
+from edge.http import Server
+
+ACCOUNT = "/var/run/secrets/kubernetes.io/serviceaccount"
+
+
+class Access(NamedTuple):
+    """Where an API is, and the files by which one is known there; without a URL there is none."""
+
+    url: str
+    identity: str = ""
+    authority: str = ""
+    token: str = ""
+
+    def server(self, kept: int) -> Server:
+        """Return the API, with so many connections kept.
+
+        Raises ValueError for no URL, OSError for missing files.
+        """
+        return Server(self.url, self.identity, self.authority, self.token, kept)
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """Let a program be told where the API is."""
+    add = parser.add_argument
+    add("--api", metavar="URL", default="", help="the API server, like https://192.168.56.2:6443")
+    add("--identity", metavar="PEM", default="", help="a file with the key and the certificate to ask with")
+    add("--authority", metavar="PEM", default="", help="a file with the certificate that vouches for the API")
+    add("--token", metavar="FILE", default="", help="a file with a token to ask with; read at each question")
+    add("--in-cluster", action="store_true", help="API, authority and token as a pod has them, unless given")
+
+
+def access_of(told: argparse.Namespace) -> Access:
+    """Return what options say."""
+    if not told.in_cluster:
+        return Access(told.api, told.identity, told.authority, told.token)
+    host, port = (os.environ.get(f"KUBERNETES_SERVICE_{name}", "") for name in ("HOST", "PORT"))
+    return Access(
+        told.api or f"https://{f'[{host}]' if ':' in host else host}:{port}",
+        told.identity,
+        told.authority or f"{ACCOUNT}/ca.crt",
+        told.token or f"{ACCOUNT}/token",
+    )

@@ -1,0 +1,277 @@
+"""What services there are, and where a node's connections to them may go; pure.
+
+It is told what an API says of Services and EndpointSlices, or of objects that somebody else wrote as an API
+would, and says what is to be in the node's rules. What is not built is left alone and said: of such a service
+nothing is done, or nothing but its cluster address, never a part of what it asks for there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from ipaddress import IPv4Address, IPv4Network
+from typing import Any, NamedTuple, Optional
+
+from edge.http import Json
+from edge.services.annotations import ZONE_HINTS, Version, wish, with_hints
+from edge.services.endpoints import Endpoint, Slice, slice_of
+from edge.services.hints import OFF
+from edge.services.rules import TCP, UDP, Port, Target
+from edge.services.selection import Policies, choose, distinct
+from edge.watch import Listed, News
+
+SERVICES = "/api/v1/services"
+SLICES = tuple(f"/apis/discovery.k8s.io/{version}/endpointslices" for version in ("v1", "v1beta1"))
+# Whose services are for another proxy, as kube-proxy reads it: nothing is said of them.
+_OTHERS = "service.kubernetes.io/service-proxy-name"
+_OF = "kubernetes.io/service-name"  # of a slice
+_PROTOCOLS = {"TCP": TCP, "UDP": UDP}
+
+# What reading an object that is not as an API writes it raises.
+_UNREADABLE = (KeyError, TypeError, ValueError, AttributeError)
+
+Name = tuple[str, str]  # namespace and name
+
+
+class Where(NamedTuple):
+    """The cluster's range of services, the node whose rules are asked for, its zone, and which Kubernetes."""
+
+    services: IPv4Network
+    node: str = ""
+    zone: str = ""
+    version: Version = (1, 20)
+
+
+class Backends(NamedTuple):
+    """Where new connections to a port may go, and to which endpoints flows may go that have begun."""
+
+    chosen: frozenset[Target]
+    alive: frozenset[Target]
+
+
+class Served(NamedTuple):
+    """What is done for a service: its ports, all servers behind them; and what is not, and so is said."""
+
+    ports: Mapping[Port, Backends]
+    servers: frozenset[Port]
+    left: tuple[str, ...] = ()
+
+
+class _Sliced(NamedTuple):
+    """A slice, its ports' numbers by name and protocol, and its hints where they are an annotation."""
+
+    of: Name
+    ports: Mapping[tuple[str, str], int]
+    endpoints: Slice
+    hints: Optional[str]  # noqa: UP045 (nodes may have Python 3.9)
+
+
+_NOTHING = Served({}, frozenset())
+
+
+class Catalogue:
+    """Services of a cluster, as one node sees them. Only what changed is worked out again."""
+
+    def __init__(self, where: Where, log: Callable[[str], None] = lambda _: None) -> None:
+        self._where, self._log = where, log
+        self._services: dict[Name, Json] = {}
+        self._slices: dict[Name, _Sliced] = {}
+        self._by_service: dict[Name, set[Name]] = {}
+        self._served: dict[Name, Served] = {}
+        self._missing = {"services", "endpointslices"}  # what was not listed yet
+        self._dirty: set[Name] = set()
+
+    @property
+    def complete(self) -> bool:
+        """Whether all there is was listed once."""
+        return not self._missing
+
+    def be(self, where: Where) -> None:
+        """Say from now on what is so somewhere else: the node's zone may have changed."""
+        if where != self._where:
+            self._where = where
+            self._dirty.update(self._services)
+
+    def take(self, news: News) -> None:
+        """Take into account what is said of services or slices."""
+        plural = news.kind.rpartition("/")[2]
+        change = self._slice if plural == "endpointslices" else self._service
+        if isinstance(news, Listed):
+            self._missing.discard(plural)
+            known = self._slices if plural == "endpointslices" else self._services
+            objects = {_name(one): one for one in news.objects}
+            for name in known.keys() - objects.keys():
+                change(name, None)
+            for name, document in objects.items():
+                change(name, document)
+        else:
+            change(_name(news.document), None if news.gone else news.document)
+
+    def served(self) -> dict[Name, Served]:
+        """Return what is done for each service."""
+        for name in self._dirty:
+            document = self._services.get(name)
+            if document is None:
+                self._served.pop(name, None)
+            else:
+                of = sorted(self._by_service.get(name, ()))
+                self._served[name] = self._serve(document, [self._slices[one] for one in of])
+        self._dirty.clear()
+        return self._served
+
+    def _serve(self, document: Json, slices: list[_Sliced]) -> Served:
+        try:
+            return serve(document, slices, self._where)
+        except _UNREADABLE as error:
+            return _NOTHING._replace(left=(f"cannot be read ({error!r}): the service is left alone",))
+
+    def reference(self, name: Name) -> Json:
+        """Return what an event says a service is."""
+        metadata = self._services[name]["metadata"]
+        about = {key: metadata[key] for key in ("name", "namespace", "uid") if metadata.get(key)}
+        return {"apiVersion": "v1", "kind": "Service", **about}
+
+    def _service(self, name: Name, document: Optional[Json]) -> None:  # noqa: UP045
+        if document is None:
+            self._services.pop(name, None)
+        else:
+            self._services[name] = document
+        self._dirty.add(name)
+
+    def _slice(self, name: Name, document: Optional[Json]) -> None:  # noqa: UP045
+        before = self._slices.pop(name, None)
+        if before is not None:
+            self._by_service[before.of].discard(name)
+            self._dirty.add(before.of)
+        after = None if document is None else self._read(name, document)
+        if after is not None:
+            self._slices[name] = after
+            self._by_service.setdefault(after.of, set()).add(name)
+            self._dirty.add(after.of)
+
+    def _read(self, name: Name, document: Json) -> Optional[_Sliced]:  # noqa: UP045
+        try:
+            return _sliced(document)
+        except _UNREADABLE as error:
+            self._log(f"slice {'/'.join(name)}: cannot be read, and is left alone: {error!r}")
+            return None
+
+
+def needed(document: Json) -> Json:
+    """Return of a Service or a slice what is needed of it: who wrote which field may be the most of it."""
+    metadata = {key: value for key, value in document["metadata"].items() if key != "managedFields"}
+    return {**document, "metadata": metadata}
+
+
+def serve(service: Json, slices: Iterable[_Sliced], where: Where) -> Served:
+    """Return what is done for a service with such slices on a node."""
+    spec, labels = service.get("spec") or {}, service["metadata"].get("labels") or {}
+    if _OTHERS in labels:
+        return _NOTHING
+    address = _address(spec)
+    why = _unfit(spec, address, where.services)
+    if why:
+        return _NOTHING._replace(left=(f"{why}: the service is left alone",))
+    asked = wish(service, where.version)
+    known = [
+        one if asked.built_in else one._replace(endpoints=with_hints(one.endpoints, one.hints)[0])
+        for one in slices
+    ]
+    ports: dict[Port, Backends] = {}
+    servers: set[Port] = set()
+    left = list(_beyond(spec))
+    for port in spec.get("ports") or ():
+        protocol = _PROTOCOLS.get(port.get("protocol") or "TCP")
+        if protocol is None:
+            left.append(f"spec.ports: {port['protocol']} is not supported: port {port['port']} is left alone")
+            continue
+        numbers, endpoints = _behind(known, (port.get("name") or "", port.get("protocol") or "TCP"))
+        chosen = choose(endpoints, where.zone, asked.mode != OFF, where.node, _policies(spec)).endpoints
+        alive = [one for one in endpoints if one.ready is not False]
+        ports[Port(address, protocol, _require_port(int(port["port"])))] = Backends(
+            frozenset(Target(one.address, numbers[one.address]) for one in chosen),
+            frozenset(Target(one.address, numbers[one.address]) for one in (*chosen, *alive)),
+        )
+        servers.update(Port(one, protocol, number) for one, number in numbers.items())
+    return Served(ports, frozenset(servers), tuple(left))
+
+
+def _policies(spec: Json) -> Policies:
+    return Policies(
+        spec.get("internalTrafficPolicy") or "Cluster", spec.get("externalTrafficPolicy") or "Cluster"
+    )
+
+
+def _behind(slices: Iterable[_Sliced], port: tuple[str, str]) -> tuple[dict[str, int], tuple[Endpoint, ...]]:
+    """Return the endpoints of a port, and which number of theirs it is: named ports may differ."""
+    having = [one for one in slices if port in one.ports]
+    endpoints = distinct(one.endpoints for one in having)
+    numbers: dict[str, int] = {}
+    for one in having:
+        for each in one.endpoints.endpoints:
+            numbers.setdefault(each.address, one.ports[port])
+    return numbers, endpoints
+
+
+def _address(spec: Json) -> str:
+    """Return the IPv4 address of a service, if it has one."""
+    for text in (spec.get("clusterIP"), *(spec.get("clusterIPs") or ())):
+        if text and text != "None" and ":" not in text:
+            return str(IPv4Address(text))
+    return ""
+
+
+def _unfit(spec: Json, address: str, services: IPv4Network) -> str:
+    """Return why nothing can be done for a service; empty if there is no such reason."""
+    if spec.get("type") == "ExternalName":
+        return "spec.type: ExternalName is not supported"
+    if spec.get("clusterIP") == "None":
+        return "spec.clusterIP: None (headless) is not supported"
+    if (spec.get("sessionAffinity") or "None") != "None":
+        return f"spec.sessionAffinity: {spec['sessionAffinity']} is not supported, use None"
+    if not address:
+        return "spec.clusterIP: not an IPv4 address; IPv6 is not supported"
+    if IPv4Address(address) not in services:
+        return f"spec.clusterIP: {address} is not in {services}, the range of services"
+    return ""
+
+
+def _beyond(spec: Json) -> Iterator[str]:
+    """Yield what a service has beside its cluster address, of which nothing is done."""
+    kind = spec.get("type")
+    if kind in ("NodePort", "LoadBalancer"):
+        yield f"spec.type: {kind} is not supported: only the cluster address is served"
+    if spec.get("externalIPs"):
+        yield "spec.externalIPs: not supported: only the cluster address is served"
+    if any(":" in one for one in spec.get("clusterIPs") or ()):
+        yield "spec.clusterIPs: IPv6 is not supported: only the IPv4 address is served"
+
+
+def _name(document: Mapping[str, Any]) -> Name:
+    metadata = document["metadata"]
+    return metadata.get("namespace") or "default", metadata["name"]
+
+
+def _sliced(document: Json) -> Optional[_Sliced]:  # noqa: UP045
+    """Return what a slice says, unless it is of no service, or not of IPv4."""
+    metadata = document["metadata"]
+    service = (metadata.get("labels") or {}).get(_OF)
+    if not service or document.get("addressType", "IPv4") != "IPv4":
+        return None
+    ports = {
+        (one.get("name") or "", one.get("protocol") or "TCP"): int(one["port"])
+        for one in document.get("ports") or ()
+        if one.get("port")
+    }
+    endpoints = slice_of(document)
+    for number in ports.values():
+        _require_port(number)
+    for one in endpoints.endpoints:
+        IPv4Address(one.address)
+    hints = (metadata.get("annotations") or {}).get(ZONE_HINTS)
+    return _Sliced((_name(document)[0], service), ports, endpoints, hints)
+
+
+def _require_port(number: int) -> int:
+    if not 1 <= number <= 65535:
+        raise ValueError(f"port {number} is not from 1 to 65535")
+    return number

@@ -1,0 +1,360 @@
+"""The program: on one node, for one cluster, it lets what is sent to services go to their endpoints.
+
+``/usr/bin/python3 -IS PATH/edge services-proxy --cluster NAME --services CIDR ...``. It follows Services and
+EndpointSlices of the cluster's API, or reads them in a file as ``kubectl get -o json`` would write them: a
+List. One transaction takes all that came while the one before was written, and at least for
+``GATHER_SECONDS``; what comes after a quiet time is written at once.
+
+A proxy that ends leaves its rules, and the next goes on with them. Other tables are not looked at.
+"""
+
+from __future__ import annotations
+
+import argparse
+import queue
+import re
+import signal
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
+from ipaddress import IPv4Network
+from pathlib import Path
+from typing import NamedTuple, Optional, Union
+
+from edge.access import Access, access_of, add_options
+from edge.events import Events
+from edge.http import AwayError, Json, Question, Server, json_object
+from edge.log import Logger
+from edge.services.annotations import Version
+from edge.services.catalogue import SERVICES, SLICES, Backends, Catalogue, Name, Served, Where, needed
+from edge.services.endpoints import ZONE_LABEL
+from edge.services.node import Node, RulesError, is_bridged
+from edge.services.rules import Frame, Port
+from edge.watch import FIRST_WAIT, LAST_WAIT, Changed, Kind, Listed, News, follow
+
+NODES = "/api/v1/nodes"
+COMPONENT, NOT_SUPPORTED = "concorde-services", "NotSupported"
+GATHER_SECONDS = 0.05
+TICK_SECONDS = 0.1  # how often it is looked whether the file is another
+LOOK_SECONDS = 0.5  # how often it is looked whether the table is there
+_DEFAULT_VERSION: Version = (1, 20)  # of what is in a file
+
+
+class Options(NamedTuple):
+    """What the program is told when it is started; ``pods`` and ``zone`` may be the Node's to say."""
+
+    cluster: str
+    services: IPv4Network
+    node: str
+    zone: str
+    pods: tuple[IPv4Network, ...]
+    access: Access
+    file: str
+    leave: bool
+
+
+class Wake(NamedTuple):
+    """Nothing new, but look."""
+
+
+class Found(NamedTuple):
+    """Which Kubernetes an API is of."""
+
+    version: Version
+
+
+Message = Union[Listed, Changed, Found, Wake]
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Run until a signal ends it: 0; or return 2 for options that cannot be, 1 if nft cannot be used."""
+    log = Logger(sys.stderr)
+    options = parse(arguments)
+    if options.leave:
+        return leave(options, log)
+    stop, inbox = threading.Event(), queue.SimpleQueue[Message]()
+
+    def end(*_: object) -> None:
+        stop.set()
+        inbox.put(Wake())
+
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, end)
+    if options.file:
+        source = File(Path(options.file), log)
+        signal.signal(signal.SIGHUP, lambda *_: inbox.put(Wake()))
+        Proxy(options, log).run(stop, inbox, source.look)
+        return 0
+    try:
+        server = options.access.server(kept=4)
+    except ValueError as error:
+        log(f"--api: {error}")
+        return 2
+    except OSError as error:
+        log(f"--identity, --authority: {error}")
+        return 2
+    try:
+        threading.Thread(target=_listen, args=(server, options, inbox.put, log), daemon=True).start()
+        Proxy(options, log, Events(server, COMPONENT)).run(stop, inbox)
+    finally:
+        server.close()
+    return 0
+
+
+class Proxy:
+    """Takes what is said of services, and keeps the node's rules as that justifies."""
+
+    def __init__(self, options: Options, log: Logger, events: Optional[Events] = None) -> None:  # noqa: UP045
+        self._options, self._log = options, log
+        self._where = Where(options.services, options.node, options.zone, _DEFAULT_VERSION)
+        self._pods = options.pods
+        self._catalogue = Catalogue(self._where, log.once)
+        self._node = Node(self._frame(), log)
+        self._teller = Teller(events, log)
+        self._pending, self._written = True, False
+        self._node_known = not (options.access.url and options.node)
+
+    def run(
+        self,
+        stop: threading.Event,
+        inbox: queue.SimpleQueue[Message],
+        look: Callable[[], Iterable[News]] = tuple,
+    ) -> None:
+        """Go on until ``stop`` is set; ``look`` says what is new that nobody puts into the inbox."""
+        written = looked = 0.0
+        while not stop.is_set():
+            due = GATHER_SECONDS - (time.monotonic() - written) if self._pending and self._ready() else 1.0
+            with suppress(queue.Empty):
+                self._take(inbox.get(timeout=max(0.0, min(due, TICK_SECONDS))))
+                while True:
+                    self._take(inbox.get_nowait())
+            for news in look():
+                self._take(news)
+            now = time.monotonic()
+            try:
+                if now - looked >= LOOK_SECONDS:
+                    looked = now
+                    self._pending |= not self._node.look()
+                if self._node.again and now >= self._node.again:
+                    self._node.look_again()
+                if self._frame() != self._node.frame:
+                    self._node.frame, self._pending = self._frame(), True
+                if self._pending and self._ready() and now - written >= GATHER_SECONDS:
+                    written = time.monotonic()
+                    self._write()
+            except (RulesError, OSError) as error:
+                self._log.once(f"tried again: {error}")
+                self._pending = True
+                stop.wait(GATHER_SECONDS)
+
+    def _ready(self) -> bool:
+        return self._catalogue.complete and self._node_known
+
+    def _frame(self) -> Frame:
+        return Frame(self._options.cluster, self._options.services, self._pods, is_bridged())
+
+    def _take(self, message: Message) -> None:
+        if isinstance(message, Wake):
+            return
+        if isinstance(message, Found):
+            self._where = self._where._replace(version=message.version)
+        elif message.kind == NODES:
+            self._take_node(message)
+        else:
+            self._catalogue.take(message)
+        self._catalogue.be(self._where)
+        self._pending = True
+
+    def _take_node(self, news: News) -> None:
+        """Take zone and pod networks from the own Node, unless they were given."""
+        self._node_known = True
+        for document in news.objects if isinstance(news, Listed) else [news.document]:
+            spec, labels = document.get("spec") or {}, document["metadata"].get("labels") or {}
+            if not self._options.zone:
+                self._where = self._where._replace(zone=str(labels.get(ZONE_LABEL) or ""))
+            if not self._options.pods:
+                blocks = spec.get("podCIDRs") or [one for one in [spec.get("podCIDR")] if one]
+                self._pods = tuple(IPv4Network(one, strict=False) for one in blocks if ":" not in one)
+
+    def _write(self) -> None:
+        """Write what follows from all that was said. Raises RulesError and OSError."""
+        begin = time.monotonic()
+        served = self._catalogue.served()
+        ports: dict[Port, Backends] = {}
+        servers: set[Port] = set()
+        for name, one in sorted(served.items()):
+            for port in one.ports.keys() & ports.keys():
+                self._log.once(f"service {'/'.join(name)}: {port} is another service's, too")
+            ports.update(one.ports)
+            servers |= one.servers
+        changed = self._node.apply(ports, frozenset(servers))
+        self._pending = False
+        if changed or not self._written:
+            took = time.monotonic() - begin
+            self._log(
+                f"{len(ports)} ports of services and {len(servers)} of servers, in {took * 1000:.0f} ms"
+            )
+        self._teller.tell(served, self._catalogue.reference)
+
+
+class Teller:
+    """Says of services what is not done for them: in the log and, where there is an API, by event."""
+
+    def __init__(self, events: Optional[Events], log: Logger) -> None:  # noqa: UP045
+        self._events, self._log = events, log
+        self._said: dict[Name, tuple[str, ...]] = {}
+        self._inbox: queue.SimpleQueue[tuple[Json, str]] = queue.SimpleQueue()
+        if events is not None:
+            threading.Thread(target=self._write, args=(events,), daemon=True).start()
+
+    def tell(self, served: dict[Name, Served], reference: Callable[[Name], Json]) -> None:
+        """Say what was not said of these services before."""
+        self._said = {name: said for name, said in self._said.items() if name in served}
+        for name, one in served.items():
+            if self._said.get(name, ()) != one.left:
+                self._said[name] = one.left
+                for text in one.left:
+                    self._log(f"service {'/'.join(name)}: {text}")
+                if one.left and self._events is not None:
+                    self._inbox.put((reference(name), "; ".join(one.left)))
+
+    def _write(self, events: Events) -> None:
+        while True:
+            about, text = self._inbox.get()
+            try:
+                events.say(about, NOT_SUPPORTED, text)
+            except Exception as error:  # of any kind: the next event is to be written all the same
+                self._log.once(str(error) if isinstance(error, AwayError) else repr(error))
+
+
+class File:
+    """Services and EndpointSlices in a file, as an API would list them; it is to be put in place whole."""
+
+    def __init__(self, path: Path, log: Logger) -> None:
+        self._path, self._log = path, log
+        self._seen: object = None
+
+    def look(self) -> list[News]:
+        """Return all that is in the file, if it is another than before; what cannot be read is said once."""
+        try:
+            status = self._path.stat()
+            seen = (status.st_mtime_ns, status.st_ino, status.st_size)
+            if seen == self._seen:
+                return []
+            self._seen = seen
+            return listed(json_object(self._path.read_text(encoding="utf-8"), "the content"))
+        except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+            self._log.once(f"{self._path}: {error}: what was there before still holds")
+            return []
+
+
+def listed(document: Json) -> list[News]:
+    """Return what a List of Services and EndpointSlices says. Raises ValueError, KeyError or TypeError."""
+    found: dict[str, list[Json]] = {"Service": [], "EndpointSlice": []}
+    for number, one in enumerate(document["items"]):
+        if one.get("kind") not in found:
+            raise ValueError(f"items[{number}].kind: must be {' or '.join(found)}")
+        if not (one.get("metadata") or {}).get("name"):
+            raise ValueError(f"items[{number}].metadata.name: required")
+        found[one["kind"]].append(one)
+    return [Listed(SERVICES, found["Service"]), Listed(SLICES[0], found["EndpointSlice"])]
+
+
+def _listen(server: Server, options: Options, put: Callable[[Message], None], log: Logger) -> None:
+    """Follow all that is to be known, once it is known which Kubernetes it is."""
+    found = _discover(server, log)
+    if found is None:
+        return
+    version, slices = found
+    log(f"Kubernetes {version[0]}.{version[1]}: {slices}")
+    put(Found(version))
+    kinds = [Kind(SERVICES, needed), Kind(slices, needed)]
+    if options.node:
+        kinds.append(Kind(NODES, _own, fields=f"metadata.name={options.node}"))
+    for kind in kinds:
+        threading.Thread(target=follow, args=(server, kind, put, log), daemon=True).start()
+
+
+def _own(node: Json) -> Json:
+    metadata, spec = node["metadata"], node.get("spec") or {}
+    return {
+        "metadata": {key: metadata[key] for key in ("name", "labels") if key in metadata},
+        "spec": {key: spec[key] for key in ("podCIDR", "podCIDRs") if key in spec},
+    }
+
+
+def _discover(server: Server, log: Logger) -> Optional[tuple[Version, str]]:  # noqa: UP045
+    """Return the version of an API and where it has slices; nothing once nothing is asked any more."""
+    wait = FIRST_WAIT
+    while not server.closed:
+        try:
+            said = server.ask(Question("GET", "/version"))
+            numbers = [re.match(r"\d+", str(said.get(part, ""))) for part in ("major", "minor")]
+            major, minor = (int(one[0]) if one else 0 for one in numbers)
+            group = server.ask(Question("GET", "/apis/discovery.k8s.io"))
+            served = {one["groupVersion"] for one in group["versions"]}
+            path = next(
+                (one for one in SLICES if one.split("/")[-2] in {v.split("/")[-1] for v in served}), ""
+            )
+            if path:
+                return (major, minor), path
+            log.once(
+                "discovery.k8s.io: neither v1 nor v1beta1: EndpointSlices are wanted, of Kubernetes 1.17"
+            )
+        except (AwayError, KeyError, TypeError) as error:
+            log.once(f"which Kubernetes it is cannot be asked yet: {error}")
+        time.sleep(wait)
+        wait = min(2 * wait, LAST_WAIT)
+    return None
+
+
+def leave(options: Options, log: Logger) -> int:
+    """Take a cluster's table from the node: 0, or 1 if nft cannot."""
+    try:
+        Node(Frame(options.cluster, options.services), log).remove()
+    except (RulesError, OSError) as error:
+        log(str(error))
+        return 1
+    return 0
+
+
+def parse(arguments: Sequence[str]) -> Options:
+    """Return what arguments say; what cannot be ends the program with status 2 and a word on it."""
+    parser = argparse.ArgumentParser(
+        prog="edge services-proxy",
+        description="Let what this node's pods send to a cluster's services go to their endpoints.",
+    )
+    add = parser.add_argument
+    add("--cluster", metavar="NAME", required=True, type=_cluster, help="names the table: services-NAME")
+    add("--services", metavar="CIDR", required=True, type=_range, help="the cluster's range of services")
+    add("--node", metavar="NAME", default="", help="this node, as the cluster calls it")
+    add("--zone", metavar="NAME", default="", help="this node's zone, unless the API is to say it")
+    add(
+        "--pods", metavar="CIDR", action="append", default=[], type=_range,
+        help="the network of this node's own pods, unless the API is to say it; any number of times",
+    )  # fmt: skip
+    add("--file", metavar="JSON", default="", help="a List of Services and EndpointSlices, instead of an API")
+    add("--leave", action="store_true", help="only take the table away")
+    add_options(parser)
+    told = parser.parse_args(arguments)
+    access = access_of(told)
+    if not told.leave and bool(access.url) == bool(told.file):
+        parser.error("--api, --in-cluster or --file: one of them must say where services are")
+    return Options(
+        told.cluster, told.services, told.node, told.zone, tuple(told.pods), access, told.file, told.leave
+    )
+
+
+def _range(text: str) -> IPv4Network:
+    try:
+        return IPv4Network(text)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(str(error)) from None
+
+
+def _cluster(text: str) -> str:
+    if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,99}", text):
+        raise argparse.ArgumentTypeError(f"{text[:40]!r} is no name of letters, digits, '.', '_' and '-'")
+    return text

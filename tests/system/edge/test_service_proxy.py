@@ -1,0 +1,338 @@
+"""What is sent to a service is answered by its endpoints: by a real proxy, in a node's namespaces.
+
+The node has pods at a bridge of its own. Other pods are at another bridge, and so as far away as another
+node's: what goes there is routed. As in a testbed, nothing that pods send is tracked (``notrack``).
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import pytest
+
+from testbed import resources
+from testbed.access.components import Component
+from testbed.access.place import InNamespace
+from testbed.providers.netns.sandbox import Sandbox
+from tests import cases
+from tests.paths import ROOT
+from tests.waiting import until
+
+BRIDGED = "/proc/sys/net/bridge/bridge-nf-call-iptables"
+PODS = {  # of this node, and of another
+    "client": "10.61.0.2",
+    "here-1": "10.61.0.3",
+    "here-2": "10.61.0.4",
+    "there-1": "10.62.0.2",
+    "there-2": "10.62.0.3",
+}
+WEB, LONELY, EMPTY = "10.96.0.10", "10.96.0.11", "10.96.0.12"
+SERVERS = ["here-1", "here-2", "there-1", "there-2"]
+FREE_OF_TRACKING = """
+table ip containers {
+  chain raw-prerouting {
+    type filter hook prerouting priority raw;
+    ip saddr 10.61.0.0/24 notrack accept
+    ip saddr 10.62.0.0/24 notrack accept
+  }
+  chain raw-output {
+    type filter hook output priority raw;
+    ip saddr 10.61.0.0/24 notrack accept
+    ip saddr 10.62.0.0/24 notrack accept
+  }
+}
+"""
+# Says its name to whoever connects, and to each line and datagram.
+SERVE = """
+import socket, sys
+from threading import Thread
+name = sys.argv[1].encode()
+listening = socket.create_server(("", 8080), backlog=512)
+datagrams = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+datagrams.bind(("", 8053))
+def echo():
+    while True:
+        datagrams.sendto(name, datagrams.recvfrom(99)[1])
+def converse(connection):
+    with connection:
+        connection.sendall(name)
+        while connection.recv(99):
+            connection.sendall(name)
+Thread(target=echo, daemon=True).start()
+print("ready", flush=True)
+while True:
+    Thread(target=converse, args=(listening.accept()[0],), daemon=True).start()
+"""
+# Connects so often; says how often each server answered.
+CONNECT = """
+import collections, json, socket, sys
+address, port, count = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
+found = collections.Counter()
+for _ in range(count):
+    try:
+        with socket.create_connection((address, port), timeout=1) as connection:
+            found[connection.recv(99).decode()] += 1
+    except OSError as error:
+        found[type(error).__name__] += 1
+print(json.dumps(found))
+"""
+# Sends from each port of a range; says who answered which.
+SEND = """
+import json, socket, sys
+address, port, first, last = sys.argv[1], *map(int, sys.argv[2:])
+found = {}
+for source in range(first, last):
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as datagrams:
+        datagrams.bind(("", source))
+        datagrams.connect((address, port))
+        datagrams.settimeout(1)
+        try:
+            datagrams.send(b"who?")
+            found[source] = datagrams.recv(99).decode()
+        except OSError as error:
+            found[source] = type(error).__name__
+print(json.dumps(found))
+"""
+# A connection that lasts: says who answers, once now and once for each line.
+TALK = """
+import socket, sys
+with socket.create_connection((sys.argv[1], int(sys.argv[2])), timeout=5) as connection:
+    print(connection.recv(99).decode(), flush=True)
+    while not open(sys.argv[3]).read():
+        pass
+    connection.sendall(b"still?")
+    print(connection.recv(99).decode(), flush=True)
+"""
+
+
+class Station:
+    """A node, its pods, and what its proxies read."""
+
+    def __init__(self, box: Sandbox) -> None:
+        box.add_nodes(["here"])
+        self.node = box.node("here")
+        lines = ["link set lo up", "link add lone type veth peer name peer"]
+        lines += ["link set peer up", "link set lone up", "address add 192.0.2.1/24 dev lone"]
+        lines += ["route add default dev lone"]
+        for bridge, network in (("br0", "10.61.0"), ("br1", "10.62.0")):
+            lines += [f"link add {bridge} type bridge", f"link set {bridge} up addrgenmode none"]
+            lines += [f"address add {network}.1/24 dev {bridge}"]
+        for number, pod in enumerate(PODS):
+            bridge = "br1" if pod.startswith("there") else "br0"
+            lines += [f"netns add {pod}", f"link add v{number} type veth peer name eth0 netns {pod}"]
+            lines += [f"link set v{number} master {bridge}", f"link set v{number} up"]
+            lines += [f"link set v{number} type bridge_slave hairpin on"]
+        self.node.run(["ip", "-batch", "-"], stdin="".join(f"{line}\n" for line in lines))
+        for pod, address in PODS.items():
+            inside = ["link set lo up", f"address add {address}/24 dev eth0", "link set eth0 up"]
+            inside += [f"route add default via {address.rpartition('.')[0]}.1"]
+            command = ["ip", "-netns", pod, "-batch", "-"]
+            self.node.run(command, stdin="".join(f"{line}\n" for line in inside))
+        self.node.run(["tee", "/proc/sys/net/ipv4/ip_forward"], stdin="1")
+        self.node.run(["nft", "-f", "-"], stdin=FREE_OF_TRACKING)
+        for pod in SERVERS:
+            inside = [*self.pod(pod).entrance, "python3", "-ISc", SERVE, pod]
+            Component(pod, self.node, f"/run/{pod}", inside).start()
+        for pod in SERVERS:
+            until(lambda pod=pod: self.said(f"/run/{pod}/log"))  # type: ignore[misc]
+        self.proxy = self.proxy_of("a", "10.96.0.0/16")
+
+    def pod(self, name: str) -> InNamespace:
+        return InNamespace(name, self.node, f"/run/netns/{name}", PODS[name], "")
+
+    def proxy_of(self, cluster: str, services: str) -> Component:
+        file = f"/run/services-{cluster}.json"
+        command = ["/usr/bin/python3", "-IS", str(resources.EDGE), "services-proxy", "--cluster", cluster]
+        command += ["--services", services, "--pods", "10.61.0.0/24", "--node", "here", "--file", file]
+        return Component("proxy", self.node, f"/run/proxy-{cluster}", command)
+
+    def write(self, services: dict[str, Sequence[str]], cluster: str = "a") -> None:
+        """Let services, by their addresses, have these pods as endpoints."""
+        text = json.dumps({"kind": "List", "items": [one for each in services.items() for one in of(*each)]})
+        path = f"/run/services-{cluster}.json"
+        self.node.run(["sh", "-c", f"cat >{path}.new && mv {path}.new {path}"], stdin=text)
+
+    def said(self, path: str) -> str:
+        return self.node.run(["cat", path], check=False).stdout
+
+    def rules(self) -> str:
+        return self.node.run(["nft", "list", "ruleset"]).stdout
+
+    def connect(self, pod: str, address: str, count: int) -> Counter[str]:
+        place = self.pod(pod) if pod else self.node
+        return Counter(place.run(["python3", "-ISc", CONNECT, address, "80", str(count)]).json())
+
+    def send(self, address: str, first: int, count: int, pod: str = "client") -> dict[str, str]:
+        """Send from ports of a pod; the same ports are the same flows, as connection tracking sees them."""
+        command = ["python3", "-ISc", SEND, address, "53", str(first), str(first + count)]
+        answers: dict[str, str] = self.pod(pod).run(command).json()
+        return answers
+
+    def begin(self) -> None:
+        self.proxy.start()
+
+    def be_bridged(self, bridged: str) -> None:
+        """Set whether bridged packets pass the tables, and wait until the proxy knows."""
+        if self.node.run(["cat", BRIDGED], check=False).status:
+            if bridged == "1":
+                pytest.skip("there is no br_netfilter")
+            return
+        self.node.run(["tee", BRIDGED], stdin=bridged)
+        until(lambda: ("ip daddr 10.61.0.0/24 masquerade" in self.rules()) == (bridged == "0"))
+
+
+def of(address: str, pods: Sequence[str]) -> list[Any]:
+    """Return a service of TCP and UDP, with a slice."""
+    name = address.replace(".", "-")
+    ports = [{"name": "web", "protocol": "TCP", "port": 80}, {"name": "names", "protocol": "UDP", "port": 53}]
+    targets = [{**ports[0], "port": 8080}, {**ports[1], "port": 8053}]
+    metadata = {"name": name, "namespace": "default"}
+    endpoints = [{"addresses": [PODS[pod]], "conditions": {"ready": True}} for pod in pods]
+    return [
+        {"kind": "Service", "metadata": metadata, "spec": {"clusterIP": address, "ports": ports}},
+        {
+            "kind": "EndpointSlice",
+            "metadata": {**metadata, "labels": {"kubernetes.io/service-name": name}},
+            "addressType": "IPv4",
+            "ports": targets,
+            "endpoints": endpoints,
+        },
+    ]
+
+
+@pytest.fixture(scope="module")
+def station() -> Iterator[Station]:
+    box = Sandbox.start("tests.services")
+    try:
+        station = Station(box)
+        station.write({WEB: SERVERS, LONELY: ["here-1"], EMPTY: []})
+        station.begin()
+        until(lambda: "table ip services-a" in station.rules(), hint=station.proxy.last_words)
+        yield station
+    finally:
+        box.stop()
+
+
+@pytest.mark.parametrize("bridged", ["1", "0"])
+def test_all_is_answered_evenly_whatever_bridged_packets_pass(station: Station, bridged: str) -> None:
+    station.write({WEB: SERVERS, LONELY: ["here-1"], EMPTY: []})
+    station.be_bridged(bridged)
+    port = 20_000 + 1000 * int(bridged)  # a flow goes on as it began
+    counts = station.connect("client", WEB, cases.count("CONCORDE_CONNECTIONS", 400, 100_000))
+    assert set(counts) == set(SERVERS)
+    mean = sum(counts.values()) / len(SERVERS)
+    # Of chi-squared with three degrees of freedom one in a million is above.
+    assert sum((count - mean) ** 2 / mean for count in counts.values()) < 30.7
+    assert set(station.send(WEB, port, 40).values()) == set(SERVERS)
+    # A pod to itself, and to its neighbour; the node itself.
+    assert station.connect("here-1", LONELY, 3) == {"here-1": 3}
+    assert set(station.send(LONELY, port, 3, "here-1").values()) == {"here-1"}
+    assert station.connect("here-2", LONELY, 3) == {"here-1": 3}
+    assert set(station.connect("", WEB, 40)) == set(SERVERS)
+    assert station.connect("client", EMPTY, 3) == {"ConnectionRefusedError": 3}
+    assert set(station.send(EMPTY, port, 3).values()) == {"ConnectionRefusedError"}
+    assert station.connect("", EMPTY, 1) == {"ConnectionRefusedError": 1}
+
+
+def test_flows_stay_where_they_are_until_their_endpoint_goes(station: Station) -> None:
+    station.write({WEB: SERVERS})
+    until(lambda: EMPTY not in station.rules())
+    before = station.send(WEB, 30_000, 30)
+    station.node.run(["sh", "-c", ": >/run/go"])
+    talk = [*station.pod("client").entrance, "python3", "-ISc", TALK, WEB, "80", "/run/go"]
+    Component("talk", station.node, "/run/talk", talk).start()
+    until(lambda: station.said("/run/talk/log"))
+    spoke = station.said("/run/talk/log").strip()
+    station.proxy.kill()
+    assert station.send(WEB, 30_000, 30) == before  # nobody is needed for that
+    gone = spoke if spoke in before.values() else before["30000"]
+    station.node.run(["rm", "/run/proxy-a/log"])
+    station.proxy.start()
+    until(lambda: "ports of services" in station.said("/run/proxy-a/log"))
+    assert station.send(WEB, 30_000, 30) == before
+    station.write({WEB: [pod for pod in SERVERS if pod != gone]})
+    until(
+        lambda: (
+            PODS[gone] + " . 8053\n" not in station.rules()
+            and gone not in station.send(WEB, 30_000, 30).values()
+        )
+    )
+    after = station.send(WEB, 30_000, 30)
+    assert set(after.values()) <= set(SERVERS) - {gone}
+    assert {port: one for port, one in after.items() if before[port] != gone} == {
+        port: one for port, one in before.items() if one != gone
+    }
+    assert gone not in station.connect("client", WEB, 40)
+    # A connection to it goes on as long as it answers, and a service without endpoints refuses others.
+    station.write({WEB: []})
+    until(lambda: station.connect("client", WEB, 1) == {"ConnectionRefusedError": 1})
+    station.node.run(["sh", "-c", "echo go >/run/go"])
+    until(lambda: len(station.said("/run/talk/log").split()) == 2, hint=lambda: station.said("/run/talk/log"))
+    assert station.said("/run/talk/log").split() == [spoke, spoke]
+
+
+def test_clusters_on_one_node_do_not_meet(station: Station) -> None:
+    station.write({WEB: ["here-1"]})
+    other = station.proxy_of("b", "10.97.0.0/16")
+    station.write({"10.97.0.10": ["there-1"], WEB: ["there-2"]}, "b")
+    other.start()
+    until(lambda: station.connect("client", "10.97.0.10", 1) == {"there-1": 1})
+    until(lambda: station.connect("client", WEB, 5) == {"here-1": 5})
+    assert "10.96.0.10 is not in 10.97.0.0/16" in station.said("/run/proxy-b/log")
+    other.kill()
+    station.node.run([*other.argv, "--leave"])
+    assert "services-b" not in station.rules()
+    assert "table ip containers" in station.rules()
+    assert station.connect("client", WEB, 5) == {"here-1": 5}
+
+
+def test_a_table_that_somebody_removes_is_written_again(station: Station) -> None:
+    station.write({WEB: ["here-1"]})
+    station.node.run(["nft", "delete", "table", "ip", "services-a"])
+    until(lambda: "table ip services-a" in station.rules(), hint=station.proxy.last_words)
+    until(lambda: station.connect("client", WEB, 5) == {"here-1": 5})
+
+
+WALK = """
+import random, sys
+sys.path.insert(0, sys.argv[1])
+from ipaddress import IPv4Network
+from edge.services.catalogue import Backends
+from edge.services.node import Node
+from edge.services.rules import Frame, Port, Target
+
+draw, steps = random.Random(int(sys.argv[2])), int(sys.argv[3])
+services, pods = IPv4Network("10.98.0.0/16"), IPv4Network("10.61.0.0/24")
+frames = [Frame("walk", services, (pods,), bridged) for bridged in (True, False)]
+node = Node(frames[0], print)
+for step in range(steps):
+    ports, servers = {}, set()
+    for number in draw.sample(range(12), draw.randrange(12)):
+        to = Port(f"10.98.0.{number}", draw.choice(("tcp", "udp")), 80)
+        some = range(draw.randrange(6))
+        there = {Target(f"10.61.0.{draw.randrange(2, 20)}", draw.choice((80, 81))) for _ in some}
+        chosen = frozenset(one for one in there if draw.randrange(3))
+        ports[to] = Backends(chosen, frozenset(there))
+        servers |= {Port(one.address, to.protocol, one.port) for one in there}
+    if draw.randrange(5) == 0:
+        node = Node(draw.choice(frames), print)
+    node.apply(ports, frozenset(servers))
+    layout, state = Node(node.frame, print)._read()
+    assert layout == node.frame.layout
+    assert {port: set(targets) for port, targets in state.endpoints.items()} == {
+        port: set(one.chosen) for port, one in ports.items()
+    }
+    assert state.servers == servers
+    assert not node.apply(ports, frozenset(servers)), "nothing was to be changed"
+node.remove()
+"""
+
+
+@pytest.mark.long(counted=True)
+def test_after_any_change_the_kernel_has_what_was_meant(station: Station) -> None:
+    steps = cases.count("CONCORDE_WALKS", 5, 1000)
+    command = ["python3", "-ISc", WALK, str(ROOT), str(cases.seed()), str(steps)]
+    station.node.run(command, timeout=cases.most_seconds())
