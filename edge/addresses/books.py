@@ -283,7 +283,7 @@ class Books:
                     yield held, without_mark(held.document)
             elif held.config and not (ours and held.first):
                 others = [one for one in held.finalizers if one != FINALIZER]
-                first = held.first or _text(held.document["spec"])
+                first = held.first or spec_text(held.document["spec"])
                 yield held, {"finalizers": [*others, FINALIZER], "annotations": {FIRST_SPEC: first}}
 
     def status(self, held: Held, before: Json, now: str) -> Json:
@@ -349,7 +349,7 @@ def judged(kind: str, document: Json) -> Held:
         return Held(kind, document, None, "BadSpec", str(error)[:1000])
     if "deletionTimestamp" in metadata:
         return Held(kind, document, config, "Deleting", "is being deleted, and waits for its nodes")
-    if first and first != _text(document.get("spec")):
+    if first and first != spec_text(document.get("spec")):
         why = f"its spec was changed, which it must not be: write back {first[:600]}, or make another config"
         return Held(kind, document, config, "SpecChanged", why)
     return Held(kind, document, config)
@@ -389,5 +389,6 @@ def _ranges(held: Held) -> tuple[Range, ...]:
     return held.config.ranges if held.config else ()
 
 
-def _text(spec: object) -> str:
+def spec_text(spec: object) -> str:
+    """Return a spec as one text; equal specs have the same."""
     return json.dumps(spec, sort_keys=True, separators=(",", ":"))

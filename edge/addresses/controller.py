@@ -15,21 +15,22 @@ import sys
 import threading
 import time
 import traceback
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from ipaddress import ip_network
 from itertools import islice
 from typing import NamedTuple
 
 from edge.access import Access, access_of, add_options
-from edge.addresses import kinds
+from edge.addresses import kinds, webhook
 from edge.addresses.allocation import Allocator, Range
 from edge.addresses.arrivals import Arrivals
 from edge.addresses.books import WAITS, Books, Gift, Held, Outcome, Rules, without_mark
 from edge.addresses.cluster import CONFIGS, KINDS, NODES, Cluster
 from edge.addresses.leader import PART, Leader, Tenure, new_holder
 from edge.addresses.space import Network
+from edge.addresses.webhook import Webhook
 from edge.http import AwayError, Json, Server
 from edge.log import Logger
 from edge.watch import Listed, News
@@ -52,6 +53,8 @@ class Options(NamedTuple):
     lease_seconds: int
     at_once: int
     leave: bool
+    webhook: str
+    webhook_port: int
 
     def server(self) -> Server:
         """Return the API. Raises ValueError for no URL, OSError for missing files."""
@@ -76,10 +79,22 @@ def main(arguments: Sequence[str]) -> int:
     try:
         if options.leave:
             return leave(Cluster(server, options.lease_seconds), log)
-        lead(options, server, stop, log)
+        with answering(options, server, stop, log):
+            lead(options, server, stop, log)
     finally:
         server.close()
     return 0
+
+
+@contextmanager
+def answering(options: Options, server: Server, stop: threading.Event, log: Logger) -> Iterator[None]:
+    """Answer as a webhook until the end of the block, whoever leads, if there is to be one."""
+    if not options.webhook:
+        yield
+        return
+    asked = webhook.Options(options.webhook, options.webhook_port, options.rules)
+    with Webhook(asked, server, log).running(stop):
+        yield
 
 
 def lead(options: Options, server: Server, stop: threading.Event, log: Logger) -> None:
@@ -321,6 +336,15 @@ def parse(arguments: Sequence[str]) -> Options:
     )  # fmt: skip
     add("--at-once", metavar="N", default=AT_ONCE, type=_positive, help="patches at a time (%(default)s)")
     add(
+        "--webhook", metavar="NAME", default="",
+        help="the ValidatingWebhookConfiguration by which API servers ask whether a config may be so; which "
+        "name they ask it says, and is told whom to trust",
+    )  # fmt: skip
+    add(
+        "--webhook-port", metavar="N", default=webhook.PORT, type=_port,
+        help="where it answers, on all addresses (%(default)s)",
+    )  # fmt: skip
+    add(
         "--leave", action="store_true",
         help="only take finalizers off configs, so that they can be deleted; nodes keep what they have",
     )  # fmt: skip
@@ -332,7 +356,7 @@ def parse(arguments: Sequence[str]) -> Options:
     return Options(
         access,
         Rules(tuple(told.reserved), told.island is not None, cluster),
-        told.lease, told.lease_seconds, told.at_once, told.leave,
+        told.lease, told.lease_seconds, told.at_once, told.leave, told.webhook, told.webhook_port,
     )  # fmt: skip
 
 
@@ -358,6 +382,12 @@ def _lease(text: str) -> str:
     if text.count("/") != 1 or not all(text.split("/")):
         raise argparse.ArgumentTypeError(f"{text[:60]!r} is not like {LEASE}")
     return text
+
+
+def _port(text: str) -> int:
+    if _positive(text) >= 1 << 16:
+        raise argparse.ArgumentTypeError(f"{text[:20]!r} is not a port from 1 to 65535")
+    return int(text)
 
 
 def _positive(text: str) -> int:

@@ -15,7 +15,7 @@ from testbed.access.components import Component, ComponentError
 from testbed.kubernetes.client import Client
 from testbed.kubernetes.control_plane import ControlPlane, Subject
 from testbed.kubernetes.manifests import Manifest, name_of
-from testbed.scenario import block_rules, blocks
+from testbed.scenario import block_rules, blocks, reading
 from testbed.scenario.addressing import Addressing
 
 DEPLOY = resources.EDGE / "deploy" / "addresses"
@@ -23,6 +23,7 @@ DEPLOY = resources.EDGE / "deploy" / "addresses"
 RIGHTS = ("10-namespace", "20-account", "21-cluster-role", "22-cluster-binding", "23-role", "24-binding")
 # What they name: the namespace, and in it the account and the lease, which are both called so.
 NAMESPACE, NAME = "concorde-addresses", "addresses"
+WEBHOOK, WEBHOOK_PORT = DEPLOY / "manifests" / "40-webhook.yaml", 10270
 KIND = f"{kinds.PLURAL}.{kinds.OURS.partition('/')[0]}"
 SECONDS = 60
 # Prints the blocks of nodes, by their names, as soon as all that are asked for have one: the names, as JSON,
@@ -52,6 +53,7 @@ class Giver:
         self._cluster = control_plane.cluster
         directory = control_plane.directory
         self._identity = f"{directory}/addresses.pem"
+        self._webhook_port = WEBHOOK_PORT + addressing.position(self._cluster)
         self.component = Component(
             f"address controller of cluster {self._cluster}",
             control_plane.master,
@@ -60,6 +62,7 @@ class Giver:
                 *("/usr/bin/python3", "-IS", str(resources.EDGE), "addresses"),
                 *("--api", control_plane.server, "--identity", self._identity),
                 *("--authority", f"{directory}/authority.crt", "--lease", f"{NAMESPACE}/{NAME}"),
+                *("--webhook", NAMESPACE, "--webhook-port", str(self._webhook_port)),
                 *told(addressing, self._cluster),
             ],
         )
@@ -71,11 +74,18 @@ class Giver:
         client.run("apply", "--validate=false", *(f"--filename={file}" for file in files))
         client.run("wait", "--for=condition=Established", f"--timeout={SECONDS}s", f"crd/{KIND}")
         entries = self._addressing.scenario.clusters[self._cluster].pod_cidrs or ()
-        client.apply([blocks.manifest(entry) for entry in entries])
+        client.apply([*(blocks.manifest(entry) for entry in entries), self._webhook()])
         account = Subject(f"system:serviceaccount:{NAMESPACE}:{NAME}")
         plane.master.run(["tee", self._identity], stdin=plane.authority.identify(account))
         self.component.start()
         client.run("wait", "--for=condition=Ready", f"--timeout={SECONDS}s", KIND, "--all")
+
+    def _webhook(self) -> Manifest:
+        """Return by which the API server asks the controller, which is no pod here and has no Service."""
+        manifest: Manifest = reading.parse(WEBHOOK.read_text(encoding="utf-8"))
+        (webhook,) = manifest["webhooks"]
+        url = f"https://{self._control_plane.address}:{self._webhook_port}/validate"
+        return {**manifest, "webhooks": [{**webhook, "clientConfig": {"url": url}}]}
 
     def await_blocks(self, nodes: Collection[str], addressing: Addressing) -> None:
         """Wait until each of these nodes has its block.

@@ -129,6 +129,8 @@ def api_server_arguments(
         "--enable-admission-plugins=NodeRestriction",
         "--allow-privileged=true",
         f"--service-cluster-ip-range={services}",
+        # No kube-proxy leads from it to a Service's address, such as a webhook's.
+        "--enable-aggregator-routing=true",
         *(f"--{name}={value}" for name, value in FREE.items()),
         "--service-account-issuer=https://kubernetes.default.svc",
         f"--service-account-key-file={identity}",

@@ -1,4 +1,4 @@
-"""The image of the controller that gives nodes their blocks: ``edge``, the nodes' Python, and no more.
+"""The image of the controller that gives nodes their blocks: ``edge``, Python, and what makes a certificate.
 
 Manifests that use it are in ``edge/deploy/addresses``.
 """
@@ -18,7 +18,7 @@ HOME = "opt/concorde/edge"
 PYTHON = (runner.INTERPRETER, "-IS")
 # As process 1 it would not end when it is told to: the kernel ignores signals for which that has no handler.
 START = Start((f"/{images.PROGRAMS}/{images.WAITING}", "--", *PYTHON, f"/{HOME}", "addresses"))
-TOOLS = {images.WAITING: "catatonit", "python3": "python3"}
+TOOLS = {images.WAITING: "catatonit", "python3": "python3", "openssl": "openssl"}
 LIBRARY = "import sysconfig; print(sysconfig.get_path('stdlib'))"
 
 

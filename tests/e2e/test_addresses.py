@@ -16,11 +16,13 @@ from ipaddress import ip_network
 from pathlib import Path
 
 import pytest
+from ruamel.yaml import YAML
 
-from edge.http import AwayError, Json, Question
+from edge.http import AwayError, Json, Question, RefusedError
+from testbed.kubernetes.addresses import WEBHOOK
 from testbed.supplies import binaries, packages
 from tests import cases, pythons
-from tests.apis import NODES, OURS, Api, Controller, config, controlled, served, within
+from tests.apis import NODES, OURS, Api, Controller, config, controlled, free_ports, served, within
 
 KILLS = cases.count("CONCORDE_ADDRESSES_KILLS", 3, 50)
 CUTS = cases.count("CONCORDE_ADDRESSES_CUTS", 3, 20)
@@ -281,6 +283,88 @@ def test_a_server_of_one_family_is_asked_for_a_node_that_waits(api: Api) -> None
         within(lambda: "IPv6DualStack" in said(api, "both"), controller)
 
 
+# What the kinds' schema lets through, by the field that the webhook names.
+REFUSED = {
+    "spec.ipv4.perNodeMaskSize: Invalid value: 12: must be an integer from 20": ("10.60.0.0/20:12", ""),
+    'spec.ipv4.cidr: Invalid value: \\"10.61.4.1/25\\": has host bits set': ("10.61.4.1/25:28", ""),
+    'spec.ipv6.cidr: Invalid value: \\"fd62::1/112\\": has host bits set': ("", "fd62::1/112:120"),
+    "spec.ipv6.perNodeMaskSize: Invalid value: 113: must be at most 112": ("", "fd62::/96:113"),
+    "spec.ipv6.perNodeMaskSize: Invalid value: 120: must be 124": ("10.61.4.0/25:28", "fd62::/112:120"),
+    "is invalid: [spec.ipv4.cidr: Invalid value: ": ("10.61.4.1/25:28", "fd62::1/112:120"),
+    "10.96.0.0/24 has no block outside 10.96.0.0/12": ("10.96.0.0/24:28", ""),
+}
+CONFIGURATIONS = "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations"
+
+
+@contextmanager
+def asked(api: Api) -> Iterator[tuple[str, ...]]:
+    """Let an API ask a webhook on loopback; lend what the controller is told of that."""
+    (port,) = free_ports(1)
+    made = YAML(typ="safe").load(WEBHOOK)
+    made["webhooks"][0]["clientConfig"] = {"url": f"https://127.0.0.1:{port}/validate"}
+    name = made["metadata"]["name"]
+    api.post(CONFIGURATIONS, made)
+    try:
+        yield QUICK, f"--webhook={name}", f"--webhook-port={port}", "--reserved=10.96.0.0/12"
+    finally:
+        api.delete(f"{CONFIGURATIONS}/{name}")
+
+
+def refusal(ask: Callable[[str, Json], Json], path: str, body: Json) -> str:
+    """Return what is said of what is not to be written; nothing if it could be."""
+    try:
+        ask(f"{path}?dryRun=All", body)
+    except RefusedError as error:
+        return str(error) if error.status == 422 else ""
+    return ""
+
+
+def test_what_the_schema_cannot_refuse_a_webhook_does_with_the_field(api: Api) -> None:
+    with asked(api) as options, controlled(api, *options) as controller:
+        bad = config("bad", "10.61.4.1/25:28")
+        within(lambda: refusal(api.post, OURS, bad), controller)
+        for words, ranges in REFUSED.items():
+            assert words in refusal(api.post, OURS, config("bad", *ranges)), words
+        bad["apiVersion"] = "baremetal.cluster.gke.io/v1alpha1"
+        assert "spec.ipv4.cidr: " in refusal(api.post, VENDORS.format("default"), bad)
+        api.config("good", "10.0.0.0/8:24", pool="kiosks")
+        path = f"{OURS}/good"
+        said = refusal(api.patch, path, {"spec": {"ipv4": {"perNodeMaskSize": 25}}})
+        assert "spec.ipv4.perNodeMaskSize: Invalid value: 25: field is immutable" in said
+        said = refusal(api.patch, path, {"spec": {"nodeSelector": {"matchLabels": {"pool": "others"}}}})
+        assert "spec.nodeSelector.matchLabels: Invalid value: " in said
+
+
+def test_without_a_webhook_status_says_it_and_with_one_a_bad_config_can_go_or_be_written_back(
+    api: Api,
+) -> None:
+    def reason(name: str) -> object:
+        conditions = (api.get(f"{OURS}/{name}") or {}).get("status", {}).get("conditions", [{}])
+        return conditions[0].get("reason")
+
+    with asked(api) as options:
+        first = api.config("bad", "10.61.4.1/25:28")  # nobody answers
+        api.config("good", "10.0.0.0/24:28")
+        api.node("a")
+        with controlled(api, QUICK) as controller:
+            within(lambda: reason("bad") == "BadSpec" and "has host bits" in said(api, "bad"), controller)
+            within(lambda: api.blocks()["a"], controller)
+            within(lambda: "annotations" in (api.get(f"{OURS}/good") or {})["metadata"], controller)
+            api.patch(f"{OURS}/good", {"spec": {"ipv4": {"perNodeMaskSize": 26}}})
+            within(lambda: reason("good") == "SpecChanged", controller)
+        with controlled(api, *options) as controller:
+            within(lambda: refusal(api.post, OURS, first | {"metadata": {"name": "other"}}), controller)
+            assert "immutable" in refusal(
+                api.patch, f"{OURS}/good", {"spec": {"ipv4": {"perNodeMaskSize": 27}}}
+            )
+            api.patch(f"{OURS}/good", {"spec": {"ipv4": {"perNodeMaskSize": 28}}})
+            within(lambda: reason("good") == "Giving", controller)
+            api.patch(f"{OURS}/bad", {"metadata": {"labels": {"a": "b"}, "finalizers": ["example.com/x"]}})
+            api.delete(f"{OURS}/bad")
+            api.patch(f"{OURS}/bad", {"metadata": {"finalizers": []}})
+            assert not api.get(f"{OURS}/bad")
+
+
 def said(api: Api, about: str) -> str:
     """Return what events say of an object."""
     listed = api.get("/api/v1/namespaces/default/events")
@@ -294,9 +378,11 @@ def test_with_the_gate_a_node_has_both_families(tmp_path: Path, lent: Api) -> No
     with served(tmp_path, "--feature-gates=IPv6DualStack=true", services) as api:
         api.config("both", "10.62.0.0/16:24", "fd62::/112:120")
         api.node("a")
-        with controlled(api) as controller:
+        with asked(api) as options, controlled(api, *options) as controller:
             within(lambda: api.blocks()["a"], controller)
             assert api.blocks() == {"a": ["10.62.0.0/24", "fd62::/120"]}
+            single = config("single", "10.61.4.0/25:28")
+            within(lambda: "as both has" in refusal(api.post, OURS, single), controller)
 
 
 @pytest.mark.skipif(pythons.found(pythons.OLDEST) is None, reason="no Python 3.9")

@@ -239,6 +239,41 @@ def test_what_the_schema_can_refuse_is_refused_with_the_field(cluster: Cluster) 
         assert re.search(rf"[ \[]{re.escape(field)}: ", line), (changed, line)
 
 
+# What the schema lets through, by what kubectl shows: of which file, and what of it is another.
+WRONG: dict[str, tuple[str, str, object]] = {
+    'spec.ipv4.cidr: Invalid value: "10.60.0.1/16": has host bits set': (
+        "whole-cluster", "ipv4.cidr", "10.60.0.1/16"
+    ),
+    "spec.ipv4.perNodeMaskSize: Invalid value: 12: must be an integer from 16": (
+        "whole-cluster", "ipv4.perNodeMaskSize", 12
+    ),
+    "spec.ipv6.perNodeMaskSize: Invalid value: 121: must be 120": (
+        "dual-stack", "ipv6.perNodeMaskSize", 121
+    ),
+    "10.96.0.0/16 has no block outside 10.96.0.0/12": ("whole-cluster", "ipv4.cidr", "10.96.0.0/16"),
+}  # fmt: skip
+
+
+def test_what_the_schema_cannot_refuse_the_webhook_does_with_the_field(cluster: Cluster) -> None:
+    """By a Service, to which no kube-proxy leads, and in the vendor's group, which is asked about alike."""
+
+    def applied(config: dict[str, Any], *options: str) -> str:
+        text = json.dumps(config)
+        return cluster.client.run("apply", "--filename=-", *options, stdin=text, check=False).stderr
+
+    first = another(*next(iter(WRONG.values())))
+    until(lambda: applied(first, "--dry-run=server"), cluster.words, every=0.2)  # who is asked has just begun
+    for words, wrong in WRONG.items():
+        told = applied(another(*wrong))
+        assert re.match(r'The ClusterCIDRConfig "[a-z-]*" is invalid: spec', told), told
+        assert words in told
+    (good,) = documents("whole-cluster")
+    assert applied(good) == ""
+    told = applied(another("whole-cluster", "ipv4.perNodeMaskSize", 27))
+    assert "spec.ipv4.perNodeMaskSize: Invalid value: 27: field is immutable" in told
+    cluster.client.run("delete", "--filename=-", stdin=json.dumps(good))
+
+
 def test_the_controllers_account_may_do_what_it_does_and_nothing_else(cluster: Cluster) -> None:
     def rules(account: str, namespace: str) -> set[str]:
         """What an account may in a namespace."""

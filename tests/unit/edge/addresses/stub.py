@@ -20,6 +20,7 @@ from edge.addresses.cluster import CONFIGS, NODES
 from edge.http import Json
 
 PATH = re.compile(r"(/api(?:s/[^/]+)?/[^/]+)(?:/namespaces/([^/]+))?/([^/]+)(?:/([^/]+))?(/status)?")
+WEBHOOKS = "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations"
 LOST = "lost"  # what was asked is done, and the answer does not come
 Fault = Callable[[str, str], object]  # method and path: a status to refuse with, LOST, or nothing
 
@@ -30,7 +31,8 @@ class StubApi(ThreadingHTTPServer):
     def __init__(self) -> None:
         super().__init__(("127.0.0.1", 0), Handler)
         self.url = f"http://127.0.0.1:{self.server_port}"
-        self.kinds = {NODES, *CONFIGS, "/api/v1/events", "/apis/coordination.k8s.io/v1/leases"}
+        self.kinds = {NODES, *CONFIGS, "/api/v1/events", "/apis/coordination.k8s.io/v1/leases", WEBHOOKS}
+        self.version = {"major": "1", "minor": "20"}
         self.families = 2
         self.fault: Fault = lambda *_: None
         self.asked: list[tuple[str, str]] = []
@@ -64,6 +66,8 @@ class StubApi(ThreadingHTTPServer):
 
     def do(self, method: str, path: str, body: Any = None) -> tuple[int, Json]:
         """Do what is asked; return status and answer."""
+        if path == "/version":
+            return 200, self.version
         match = PATH.fullmatch(urlsplit(path).path)
         assert match is not None, path
         group, namespace, plural, name, status = match.groups(default="")
@@ -84,6 +88,9 @@ class StubApi(ThreadingHTTPServer):
             if method == "DELETE":
                 return self._deleted(key, known)
             body = {"status": body["status"]} if status else body
+            if kind == WEBHOOKS:  # its patches are strategic ones, which are merged by names
+                news = {one["name"]: one for one in body["webhooks"]}
+                body = {**body, "webhooks": [merged(one, news[one["name"]]) for one in known["webhooks"]]}
             changed = body if method == "PUT" else merged(known, body)
             return self._changed(key, known, changed, body, "dryRun" in path)
 

@@ -8,6 +8,9 @@ from typing import Any
 from ruamel.yaml import YAML
 
 from edge.addresses import kinds
+from edge.addresses.controller import parse
+from edge.addresses.webhook import PATH
+from edge.http import ANSWER_SECONDS
 from testbed import resources
 
 DEPLOY = resources.EDGE / "deploy" / "addresses"
@@ -65,7 +68,10 @@ def test_the_controller_may_ask_no_more_than_it_needs() -> None:
             for kind in (kinds.OURS, kinds.VENDOR)
             for part, verbs in (("", ["list", "watch", "patch"]), ("/status", ["patch"]))
         },
+        "admissionregistration.k8s.io/validatingwebhookconfigurations": ["get", "patch"],
     }
+    (one,) = [rule for rule in role["rules"] if "resourceNames" in rule]
+    assert one["apiGroups"] == ["admissionregistration.k8s.io"]
     (account,) = manifests()["ServiceAccount"]
     for binding in manifests()["ClusterRoleBinding"] + manifests()["RoleBinding"]:
         (subject,) = binding["subjects"]
@@ -80,6 +86,33 @@ def test_the_lease_it_asks_for_is_the_one_that_it_may_have() -> None:
     (role,), (pod,) = manifests()["Role"], pods()
     (name,) = [one for rule in role["rules"] for one in rule.get("resourceNames", [])]
     assert f"--lease={role['metadata']['namespace']}/{name}" in pod["containers"][0]["args"]
+
+
+def test_api_servers_ask_it_about_its_kinds_alone_and_do_without_it() -> None:
+    (configuration,), (service,), (role,) = (
+        manifests()[kind] for kind in ("ValidatingWebhookConfiguration", "Service", "ClusterRole")
+    )
+    (pod,) = pods()
+    told = parse(pod["containers"][0]["args"])
+    (name,) = [one for rule in role["rules"] for one in rule.get("resourceNames", [])]
+    assert name == told.webhook == configuration["metadata"]["name"]
+    (webhook,) = configuration["webhooks"]
+    (rule,) = webhook["rules"]
+    assert [f"{group}/{rule['apiVersions'][0]}" for group in rule["apiGroups"]] == [kinds.OURS, kinds.VENDOR]
+    assert rule["resources"] == [kinds.PLURAL]  # and so no status
+    assert rule["operations"] == ["CREATE", "UPDATE"]
+    assert (webhook["failurePolicy"], webhook["sideEffects"]) == ("Ignore", "None")
+    # A finalizer is written even where an API server waits for the webhook in vain.
+    assert webhook["timeoutSeconds"] < ANSWER_SECONDS
+    assert webhook["clientConfig"]["service"] == {
+        "namespace": service["metadata"]["namespace"],
+        "name": service["metadata"]["name"],
+        "path": PATH,
+    }
+    assert service["spec"]["publishNotReadyAddresses"] is True
+    assert [one["targetPort"] for one in service["spec"]["ports"]] == [told.webhook_port]
+    (deployment,) = manifests()["Deployment"]
+    assert service["spec"]["selector"] == deployment["spec"]["selector"]["matchLabels"]
 
 
 def test_it_runs_where_no_pod_network_is_and_without_rights_on_the_node() -> None:
