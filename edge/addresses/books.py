@@ -28,8 +28,6 @@ PROBE = (IPv4Network("192.0.2.0/30"), IPv6Network("2001:db8::/126"))
 MOST_LISTED = 1000  # nodes in a config's status, by name: an object has at most 1.5 MB
 READY = "Ready"
 ONE_FAMILY = "OneFamily"  # a config's reason: the server keeps one block a node
-# A config's reasons for what it has to do with others, and with the cluster's network.
-MIXED, UNLIKE, RESERVED = "Mixed", "Unlike", "Reserved"
 WAITS = "CIDRNotAvailable"  # a node's reason, as kube-controller-manager calls it
 
 
@@ -266,7 +264,9 @@ class Books:
             for _, document in sorted(documents.items())
         ]
         self.configs = {one.name: one for one in agreed(held, self._rules, self.allocator.dual_stack)}
-        self._in_doubt = any(one.reason == MIXED and len(_ranges(one)) == 1 for one in self.configs.values())
+        self._in_doubt = any(
+            one.reason == checks.MIXED and len(_ranges(one)) == 1 for one in self.configs.values()
+        )
         usable = {one.name: one.config for one in self.configs.values() if one.config}
         for name in self.allocator.configs.keys() - usable.keys():
             self.arrivals.config_gone(name)
@@ -355,14 +355,6 @@ def judged(kind: str, document: Json) -> Held:
     return Held(kind, document, config)
 
 
-# What a config must have to do with others and the cluster, in this order: who fails is nobody's measure.
-_AGREEMENT: tuple[tuple[str, Callable[[Sequence[Config], Rules], Iterable[tuple[str, str]]]], ...] = (
-    (RESERVED, lambda configs, rules: checks.reserved(configs, rules.reserved)),
-    (MIXED, lambda configs, _: checks.mixed(configs)),
-    (UNLIKE, lambda configs, rules: checks.unlike(configs, rules.cluster) if rules.island else ()),
-)
-
-
 def agreed(held: Iterable[Held], rules: Rules, dual_stack: bool = True) -> list[Held]:
     """Return configs; those that do not agree with those before them, or with the cluster, give nothing.
 
@@ -371,10 +363,7 @@ def agreed(held: Iterable[Held], rules: Rules, dual_stack: bool = True) -> list[
     held = list(held)
     sound = [one.config for one in sorted(held, key=_turn) if one.config and not one.reason]
     sound = [config for config in sound if dual_stack or len(config.ranges) == 1]
-    found: dict[str, tuple[str, str]] = {}
-    for reason, check in _AGREEMENT:
-        found.update({name: (reason, message) for name, message in check(sound, rules)})
-        sound = [config for config in sound if config.name not in found]
+    found = checks.disagreements(sound, *rules)
     return [
         one._replace(reason=found[one.name][0], message=found[one.name][1]) if one.name in found else one
         for one in held

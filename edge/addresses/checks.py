@@ -14,6 +14,31 @@ from edge.addresses.allocation import Allocator, Config, Node, Range
 from edge.addresses.space import Network
 
 Said = Iterator[tuple[str, str]]  # a config's name, and words
+# Why a config gives nothing for what others have, or the cluster: the reasons of its condition, as well.
+RESERVED, MIXED, UNLIKE = "Reserved", "Mixed", "Unlike"
+
+
+def disagreements(
+    configs: Sequence[Config],
+    reserved_ranges: Sequence[Network] = (),
+    island: bool = False,
+    cluster: Optional[Range] = None,  # noqa: UP045 (nodes may have Python 3.9)
+) -> dict[str, tuple[str, str]]:
+    """Return which configs, in the order in which they came, may not be used: by name the reason and words.
+
+    One that fails one of the checks is no measure for others in the next. See ``unlike`` for ``island`` and
+    ``cluster``.
+    """
+    found: dict[str, tuple[str, str]] = {}
+    sound = configs
+    for reason, check in (
+        (RESERVED, lambda those: reserved(those, reserved_ranges)),
+        (MIXED, mixed),
+        (UNLIKE, lambda those: unlike(those, cluster) if island else ()),
+    ):
+        found.update({name: (reason, words) for name, words in check(sound)})
+        sound = [config for config in sound if config.name not in found]
+    return found
 
 
 def mixed(configs: Sequence[Config]) -> Said:

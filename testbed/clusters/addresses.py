@@ -16,7 +16,7 @@ from urllib.parse import urlencode
 from edge.addresses import checks, kinds
 from edge.addresses.allocation import Allocator, Node
 from edge.addresses.arrivals import as_node
-from edge.addresses.books import NO_RULES, ONE_FAMILY, RESERVED, UNLIKE, WAITS, Held, agreed, judged
+from edge.addresses.books import NO_RULES, ONE_FAMILY, WAITS, Held, agreed, judged
 from edge.addresses.inventory import Inventory
 from testbed.clusters.kubeconfigs import Outside
 from testbed.clusters.namespaces import ANSWER_SECONDS
@@ -115,7 +115,7 @@ def _doubts(allocator: Allocator, configs: Iterable[Mapping[str, Any]]) -> Itera
 
 def _by_controller(held: Held) -> Held:
     """Return a config as its controller judges it, which alone is told of the cluster's network."""
-    if not held.reason and _condition(held.document).get("reason") in (RESERVED, UNLIKE):
+    if not held.reason and _condition(held.document).get("reason") in (checks.RESERVED, checks.UNLIKE):
         return held._replace(**{key: _condition(held.document)[key] for key in ("reason", "message")})
     return held
 

@@ -64,11 +64,9 @@ def _families(scenario: Scenario) -> Iterator[Fault]:
             continue
         configs = blocks.configs(cluster)
         at = {config.name: ("clusters", name, "pod_cidrs", index) for index, config in enumerate(configs)}
-        for config, what in checks.mixed(configs):
-            yield Fault((*at[config], "ipv6"), what)
-        if networks.of(cluster).overhead:
-            for config, what in checks.unlike(configs):
-                yield Fault((*at[config], "cidr"), what)
+        island = bool(networks.of(cluster).overhead)
+        for config, (reason, what) in checks.disagreements(configs, island=island).items():
+            yield Fault((*at[config], "ipv6" if reason == checks.MIXED else "cidr"), what)
 
 
 def _labels(scenario: Scenario) -> Iterator[Fault]:

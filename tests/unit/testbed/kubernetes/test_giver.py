@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+import json
 import random
+from typing import Any
+
+import pytest
 
 from edge.addresses.allocation import Allocator, Node
 from edge.addresses.arrivals import Arrivals
+from edge.addresses.books import Rules, agreed, judged
 from edge.addresses.controller import parse
 from testbed.kubernetes.addresses import in_turn, told
+from testbed.scenario import ScenarioError, blocks
+from testbed.scenario.model import PodCidr
 from tests.unit.edge.addresses.builders import config
 from tests.unit.testbed.builders import addressed
 
@@ -23,6 +30,43 @@ def test_a_controller_is_told_what_no_node_gets_and_whether_nodes_wrap_packets()
     routed = addressed("examples/stations-of-different-sizes", "clusters.a.backend=host-gw")
     assert told(routed, "a")[-1] == "--reserved=172.17.32.0/24"
     assert parse(["--api=http://x:1", *told(stations, "a")]).rules.island
+
+
+SINGLE = {"cidr": "172.17.0.0/16", "mask": 24}
+BOTH = {**SINGLE, "ipv6": {"cidr": "fd00::/112", "mask": 120}}
+SMALLER = {"cidr": "172.17.0.0/20", "mask": 26, "ipv6": {"cidr": "fd01::/112", "mask": 122}}
+
+
+@pytest.mark.parametrize(
+    ("asked", "refused"),
+    [
+        ([SINGLE, SINGLE], []),
+        ([BOTH, BOTH], []),
+        ([SINGLE, BOTH, SMALLER], ["y must have IPv4 alone", "x must have IPv4 alone"]),
+        ([BOTH, SINGLE, SMALLER], ["y must have IPv6 too", "x must have IPv4 172.17.0.0/16 by /24"]),
+    ],
+)
+def test_what_a_scenario_is_refused_for_its_controller_says_of_configs_that_came_so(
+    asked: list[dict[str, Any]], refused: list[str]
+) -> None:
+    entries = [{"name": name, **one} for name, one in zip("zyx", asked, strict=False)]
+    a = {"master": "master-01", "workers": ["worker-01", "worker-02"], "pod_cidrs": entries}
+    b = "clusters.b.pod_cidr=172.16.0.0/16"
+    held = []
+    for second, entry in enumerate(entries):
+        document = blocks.manifest(PodCidr.model_validate(entry))
+        document["metadata"]["creationTimestamp"] = f"2026-01-01T00:00:0{second}Z"
+        held.append(judged("kind", document))
+    said = [f"{one.name} {one.message}" for one in agreed(held[::-1], Rules(island=True))[::-1] if one.reason]
+    assert [words for words, told in zip(refused, said, strict=True) if told.startswith(words)] == refused
+    try:
+        addressed("contmec", f"clusters.a={json.dumps(a)}", b)
+        faults = []
+    except ScenarioError as error:
+        faults = str(error).splitlines()
+    assert [told.partition(" ")[2] for told in said] == [
+        fault.partition("]")[2].partition(": ")[2] for fault in faults
+    ]
 
 
 def test_those_that_come_together_are_in_the_order_of_their_names() -> None:
