@@ -331,7 +331,10 @@ def keep(station: Station, inbox: queue.SimpleQueue[News | None], log: Logger) -
             pass
         if known.blocks == before and wait is None:
             continue
-        problems = station.settle(known.blocks)
+        try:
+            problems = station.settle(known.blocks)
+        except Exception as error:  # of any kind: who ended would leave the node as it is
+            problems = [repr(error)]
         for text in problems:
             log.once(text)
         if known.blocks != before:

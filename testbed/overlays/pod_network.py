@@ -61,6 +61,9 @@ class Api:
 class PodNetwork(ABC):
     """One cluster's pod network, as it is made on the cluster's nodes; each has a subnet of its own.
 
+    A node's subnet may be one that is not known yet (testbed.kubernetes.joining): what is taken of it is its
+    text, its prefix length, and addresses by their position.
+
     What a kind does not say is as with routes alone: by the uplink, made once, without anybody's help.
     """
 
