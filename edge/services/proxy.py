@@ -96,7 +96,7 @@ def main(arguments: Sequence[str]) -> int:
         log(f"--identity, --authority: {error}")
         return 2
     try:
-        threading.Thread(target=_listen, args=(server, options, inbox.put, log), daemon=True).start()
+        threading.Thread(target=listen, args=(server, options, inbox.put, log), daemon=True).start()
         Proxy(options, log, Events(server, COMPONENT)).run(stop, inbox)
     finally:
         server.close()
@@ -108,10 +108,10 @@ class Proxy:
 
     def __init__(self, options: Options, log: Logger, events: Optional[Events] = None) -> None:  # noqa: UP045
         self._options, self._log = options, log
-        self._where = Where(options.services, options.node, options.zone, _DEFAULT_VERSION)
+        self.where = Where(options.services, options.node, options.zone, _DEFAULT_VERSION)
         self._pods = options.pods
-        self._catalogue = Catalogue(self._where, log.once)
-        self._node = Node(self._frame(), log)
+        self._catalogue = Catalogue(self.where, log.once)
+        self._node = Node(self.frame, log)
         self._teller = Teller(events, log)
         self._pending, self._written = True, False
         self._node_known = not (options.access.url and options.node)
@@ -127,11 +127,11 @@ class Proxy:
         while not stop.is_set():
             due = GATHER_SECONDS - (time.monotonic() - written) if self._pending and self._ready() else 1.0
             with suppress(queue.Empty):
-                self._take(inbox.get(timeout=max(0.0, min(due, TICK_SECONDS))))
+                self.take(inbox.get(timeout=max(0.0, min(due, TICK_SECONDS))))
                 while True:
-                    self._take(inbox.get_nowait())
+                    self.take(inbox.get_nowait())
             for news in look():
-                self._take(news)
+                self.take(news)
             now = time.monotonic()
             try:
                 if now - looked >= LOOK_SECONDS:
@@ -139,8 +139,8 @@ class Proxy:
                     self._pending |= not self._node.look()
                 if self._node.again and now >= self._node.again:
                     self._node.look_again()
-                if self._frame() != self._node.frame:
-                    self._node.frame, self._pending = self._frame(), True
+                if self.frame != self._node.frame:
+                    self._node.frame, self._pending = self.frame, True
                 if self._pending and self._ready() and now - written >= GATHER_SECONDS:
                     written = time.monotonic()
                     self._write()
@@ -152,19 +152,22 @@ class Proxy:
     def _ready(self) -> bool:
         return self._catalogue.complete and self._node_known
 
-    def _frame(self) -> Frame:
+    @property
+    def frame(self) -> Frame:
+        """What does not change with services, as far as it is known."""
         return Frame(self._options.cluster, self._options.services, self._pods, is_bridged())
 
-    def _take(self, message: Message) -> None:
+    def take(self, message: Message) -> None:
+        """Take into account what is said; nothing is written yet."""
         if isinstance(message, Wake):
             return
         if isinstance(message, Found):
-            self._where = self._where._replace(version=message.version)
+            self.where = self.where._replace(version=message.version)
         elif message.kind == NODES:
             self._take_node(message)
         else:
             self._catalogue.take(message)
-        self._catalogue.be(self._where)
+        self._catalogue.be(self.where)
         self._pending = True
 
     def _take_node(self, news: News) -> None:
@@ -173,7 +176,7 @@ class Proxy:
         for document in news.objects if isinstance(news, Listed) else [news.document]:
             spec, labels = document.get("spec") or {}, document["metadata"].get("labels") or {}
             if not self._options.zone:
-                self._where = self._where._replace(zone=str(labels.get(ZONE_LABEL) or ""))
+                self.where = self.where._replace(zone=str(labels.get(ZONE_LABEL) or ""))
             if not self._options.pods:
                 blocks = spec.get("podCIDRs") or [one for one in [spec.get("podCIDR")] if one]
                 self._pods = tuple(IPv4Network(one, strict=False) for one in blocks if ":" not in one)
@@ -262,7 +265,7 @@ def listed(document: Json) -> list[News]:
     return [Listed(SERVICES, found["Service"]), Listed(SLICES[0], found["EndpointSlice"])]
 
 
-def _listen(server: Server, options: Options, put: Callable[[Message], None], log: Logger) -> None:
+def listen(server: Server, options: Options, put: Callable[[Message], None], log: Logger) -> None:
     """Follow all that is to be known, once it is known which Kubernetes it is."""
     found = _discover(server, log)
     if found is None:

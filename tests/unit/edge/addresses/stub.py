@@ -232,9 +232,9 @@ class Handler(BaseHTTPRequestHandler):
 
 
 @contextmanager
-def serving() -> Iterator[StubApi]:
+def serving(stub: StubApi | None = None) -> Iterator[StubApi]:
     """Lend one that answers."""
-    api = StubApi()
+    api = stub or StubApi()
     thread = threading.Thread(target=api.serve_forever, kwargs={"poll_interval": 0.01})
     thread.start()
     try:

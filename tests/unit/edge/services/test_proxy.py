@@ -4,15 +4,22 @@ from __future__ import annotations
 
 import io
 import json
+import queue
 from ipaddress import IPv4Network
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from edge.events import Events
+from edge.http import Json, Server
 from edge.log import Logger
-from edge.services.proxy import File, parse
+from edge.services.catalogue import SERVICES, Served
+from edge.services.endpoints import ZONE_LABEL
+from edge.services.proxy import COMPONENT, NODES, File, Proxy, Teller, listen, parse
 from edge.watch import Listed
+from tests.unit.edge.addresses.stub import StubApi, serving
+from tests.waiting import PATIENCE, until
 
 NEEDED = ["--cluster", "a", "--services", "10.96.0.0/16"]
 
@@ -72,3 +79,75 @@ def test_a_file_is_read_when_it_is_another(tmp_path: Path) -> None:
         assert said in log.getvalue()
     write({"items": []})
     assert [news.objects for news in file.look() if isinstance(news, Listed)] == [[], []]
+
+
+class KubernetesStub(StubApi):
+    """An API that has slices of one version, and says which Kubernetes it is."""
+
+    def __init__(self, minor: str, slices: str) -> None:
+        super().__init__()
+        self.minor, self.slices = minor, slices
+        self.kinds |= {SERVICES, f"/apis/discovery.k8s.io/{slices}/endpointslices"}
+
+    def do(self, method: str, path: str, body: Any = None) -> tuple[int, Json]:
+        if path == "/version":
+            return 200, {"major": "1", "minor": self.minor}
+        if path == "/apis/discovery.k8s.io":
+            return 200, {"versions": [{"groupVersion": f"discovery.k8s.io/{self.slices}"}]}
+        return super().do(method, path, body)
+
+
+@pytest.mark.parametrize(("minor", "slices"), [("20", "v1beta1"), ("24+", "v1")])
+def test_an_api_is_followed_as_its_version_has_slices(minor: str, slices: str) -> None:
+    path = f"/apis/discovery.k8s.io/{slices}"
+    with serving(KubernetesStub(minor, slices)) as api:
+        api.do("POST", "/api/v1/namespaces/default/services", {"metadata": {"name": "web"}})
+        api.do("POST", f"{path}/namespaces/default/endpointslices", {"metadata": {"name": "web-1"}})
+        spec = {"podCIDRs": ["fd00::/64", "10.61.0.0/24"]}
+        api.do("POST", NODES, {"metadata": {"name": "one", "labels": {ZONE_LABEL: "north"}}, "spec": spec})
+        inbox: queue.SimpleQueue[Any] = queue.SimpleQueue()
+        told = parse([*NEEDED, "--node", "one", f"--api={api.url}"])
+        server = told.access.server(4)
+        listen(server, told, inbox.put, Logger(io.StringIO()))
+        found = [inbox.get(timeout=PATIENCE) for _ in range(4)]
+        assert found[0].version == (1, int(minor[:2]))
+        assert {news.kind: [one["metadata"]["name"] for one in news.objects] for news in found[1:]} == {
+            SERVICES: ["web"],
+            f"{path}/endpointslices": ["web-1"],
+            NODES: ["one"],
+        }
+        assert any("fieldSelector=metadata.name%3Done" in asked for _, asked in api.asked)
+        api.do("DELETE", f"{path}/namespaces/default/endpointslices/web-1")
+        assert inbox.get(timeout=PATIENCE).gone
+        server.close()
+
+
+def test_what_is_not_done_for_a_service_is_an_event_once() -> None:
+    with serving(StubApi()) as api:
+        log = io.StringIO()
+        server = Server(api.url)
+        teller = Teller(Events(server, COMPONENT), Logger(log))
+        about = {"apiVersion": "v1", "kind": "Service", "namespace": "shop", "name": "web", "uid": "u1"}
+        served = {("shop", "web"): Served({}, frozenset(), ("spec.type: ExternalName is not supported",))}
+        teller.tell(served, lambda _: about)
+        teller.tell(served, lambda _: about)
+        until(lambda: api.all("/api/v1/events"))
+        (event,) = api.all("/api/v1/events").values()
+        assert event["reason"] == "NotSupported"
+        assert event["message"] == "spec.type: ExternalName is not supported"
+        assert event["involvedObject"] == about
+        assert log.getvalue().count("service shop/web: spec.type") == 1
+        server.close()
+
+
+def test_zone_and_pods_are_the_nodes_to_say_unless_they_are_given() -> None:
+    document = {
+        "metadata": {"name": "one", "labels": {ZONE_LABEL: "north"}},
+        "spec": {"podCIDRs": ["10.61.0.0/24", "fd00::/64"]},
+    }
+    given = ["--zone=south", "--pods=10.62.0.0/24"]
+    for more, expected in (([], ("north", "10.61.0.0/24")), (given, ("south", "10.62.0.0/24"))):
+        told = parse([*NEEDED, "--node=one", "--api=http://127.0.0.1:1", *more])
+        proxy = Proxy(told, Logger(io.StringIO()))
+        proxy.take(Listed(NODES, [document]))
+        assert (proxy.where.zone, str(proxy.frame.pods[0]), len(proxy.frame.pods)) == (*expected, 1)
