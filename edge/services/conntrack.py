@@ -23,7 +23,7 @@ _IP, _PROTOCOL = 1, 2  # CTA_TUPLE_*
 _SOURCE, _DESTINATION = 1, 2  # CTA_IP_V4_SRC, _DST
 _NUMBER, _DESTINATION_PORT, _SOURCE_PORT = 1, 3, 2  # CTA_PROTO_*
 _FILTER_ORIGINAL = 1  # CTA_FILTER_ORIG_FLAGS
-_BY_NUMBER = 1 << 3  # CTA_FILTER_FLAG(CTA_PROTO_NUM)
+_BY_DESTINATION, _BY_NUMBER = 1 << 1, 1 << 3  # CTA_FILTER_FLAG of CTA_IP_DST and of CTA_PROTO_NUM
 _HEAD = pack("=BBH", nl.AF_INET, 0, 0)  # struct nfgenmsg
 
 
@@ -36,9 +36,9 @@ class Flow(NamedTuple):
 
 
 def flows(services: IPv4Network) -> Iterator[Flow]:
-    """Yield the UDP flows to a range of addresses. Raises OSError."""
+    """Yield the UDP flows to a range of addresses, or to one. Raises OSError."""
     first, last = (int(address) for address in (services[0], services[-1]))
-    for body in nl.ask(_GET, nl.DUMP, _HEAD + _of_udp(), protocol=nl.NETFILTER):
+    for body in nl.ask(_GET, nl.DUMP, _HEAD + _of_udp(services), protocol=nl.NETFILTER):
         flow = _flow(body, first, last)
         if flow is not None:
             yield flow
@@ -62,10 +62,15 @@ def stale(flow: Flow, alive: Mapping[Port, Collection[Target]], servers: Collect
     return Port(flow.server.address, UDP, flow.server.port) in servers
 
 
-def _of_udp() -> bytes:
-    """Return what lets the kernel say UDP alone; before Linux 5.8 it says all."""
-    protocol = nl.nested(_PROTOCOL, nl.attribute(_NUMBER, pack("=B", socket.IPPROTO_UDP)))
-    return nl.nested(_ORIGINAL, protocol) + nl.nested(_FILTER, nl.u32(_FILTER_ORIGINAL, _BY_NUMBER))
+def _of_udp(services: IPv4Network) -> bytes:
+    """Return what lets the kernel say only UDP, and to one address if it is one; before Linux 5.8: all."""
+    tuple_ = nl.nested(_PROTOCOL, nl.attribute(_NUMBER, pack("=B", socket.IPPROTO_UDP)))
+    by = _BY_NUMBER
+    if services.num_addresses == 1:
+        address = services.network_address.packed
+        tuple_ = nl.nested(_IP, nl.attribute(_DESTINATION, address)) + tuple_
+        by |= _BY_DESTINATION
+    return nl.nested(_ORIGINAL, tuple_) + nl.nested(_FILTER, nl.u32(_FILTER_ORIGINAL, by))
 
 
 def _flow(body: bytes, first: int, last: int) -> Flow | None:

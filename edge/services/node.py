@@ -6,7 +6,8 @@ import errno
 import json
 import subprocess
 import time
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from ipaddress import IPv4Network
 from pathlib import Path
 from struct import pack
 from typing import Optional
@@ -22,6 +23,7 @@ BRIDGED = Path("/proc/sys/net/bridge/bridge-nf-call-iptables")
 NFT_SECONDS = 120.0
 # A packet may be under way by rules that are no more while flows are looked at: it begins such a flow anew.
 AGAIN_SECONDS = 0.2
+MOST_APART = 8  # addresses for which the kernel is asked one by one
 _DAY = 86_400.0  # rules.DEPARTED, seconds
 
 
@@ -54,6 +56,7 @@ class Node:
         self._state: Optional[State] = None  # noqa: UP045 (nodes may have Python 3.9)
         self._departed: dict[Port, float] = {}  # servers that went, and when
         self._alive: Optional[Alive] = None  # of UDP  # noqa: UP045
+        self._unsure: set[IPv4Network] = set()  # to where flows may go as they should not
         self._handle = b""
         self._chosen: dict[Port, frozenset[Target]] = {}  # from which the state's endpoints were arranged
 
@@ -82,8 +85,12 @@ class Node:
             self._handle = self._handle or self._handle_now()
         self._chosen = {port: one.chosen for port, one in ports.items()}
         alive: Alive = {port: one.alive for port, one in ports.items() if port.protocol == UDP}
-        unsure, self._alive = self._alive is None or _went(self._alive, alive), alive
-        if unsure:
+        if self._alive is None:
+            self._unsure = {self.frame.services}
+        else:
+            self._unsure |= {IPv4Network(port.address) for port in _unsure(self._alive, alive)}
+        self._alive = alive
+        if self._unsure:
             self.again = time.monotonic() + AGAIN_SECONDS
             self._forget()
         return bool(text)
@@ -96,6 +103,7 @@ class Node:
         """Let UDP flows go on with another endpoint that began while the rules changed. Raises OSError."""
         self.again = 0.0
         self._forget()
+        self._unsure = set()
 
     def look(self) -> bool:
         """Look whether the table is there that was written, and forget what it held if not; tell if so.
@@ -117,7 +125,11 @@ class Node:
         """Let UDP flows go on with another endpoint whose endpoint is none any more. Raises OSError."""
         servers = {*self._departed, *(self._state.servers if self._state else ())}
         alive = self._alive or {}
-        flows = conntrack.flows(self.frame.services)
+        # The kernel looks at all flows each time, and faster than this does.
+        services, asked = self.frame.services, self._unsure
+        if services in asked or len(asked) > MOST_APART:
+            asked = {services}
+        flows = (flow for one in asked for flow in conntrack.flows(one))
         gone = [flow for flow in flows if conntrack.stale(flow, alive, servers)]
         for flow in gone:
             conntrack.forget(flow)
@@ -154,12 +166,14 @@ class Node:
         return b""
 
 
-def _went(before: Alive, after: Alive) -> bool:
-    """Whether there may be a flow to an endpoint that went, or past a service that came."""
-    return any(
-        port not in after or (was is not after[port] and set(was) - set(after[port]))
-        for port, was in before.items()
-    ) or any(now and not before.get(port) for port, now in after.items())
+def _unsure(before: Alive, after: Alive) -> Iterator[Port]:
+    """Yield ports to which flows may go to an endpoint that went, or past a service that came."""
+    for port, was in before.items():
+        if port not in after or (was is not after[port] and set(was) - set(after[port])):
+            yield port
+    for port, now in after.items():
+        if now and not before.get(port):
+            yield port
 
 
 def _nft(arguments: Sequence[str], text: str = "") -> str:
