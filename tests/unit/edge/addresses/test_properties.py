@@ -7,6 +7,7 @@ and are used up.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from functools import cache
 from ipaddress import ip_network
 from typing import NamedTuple
 
@@ -96,6 +97,27 @@ def ranges(texts: str) -> tuple[Range, ...]:
     return tuple(Range(ip_network(network), int(mask)) for network, _, mask in parts)
 
 
+ADDRESSES = sorted(
+    {(one.version, int(address)) for text in RANGES for one, _ in ranges(text) for address in one}
+)
+
+
+@cache
+def bits(*blocks: Network) -> int:
+    """Return which of the ranges' addresses are in blocks: a bit each."""
+    spans = [(one.version, int(one.network_address), int(one.broadcast_address)) for one in blocks]
+    return sum(
+        1 << number
+        for number, (version, address) in enumerate(ADDRESSES)
+        if any(version == of and first <= address <= last for of, first, last in spans)
+    )
+
+
+@cache
+def blocks_of(one: Range) -> list[tuple[Network, int]]:
+    return [(block, bits(block)) for block in one.network.subnets(new_prefix=one.mask)]
+
+
 class Cluster:
     """An API with configs and nodes, and beside it a count of what each node is due."""
 
@@ -137,11 +159,10 @@ class Cluster:
         return None
 
     def free(self, one: Range) -> Iterator[Network]:
-        taken = [RESERVED, *(block for blocks in self.has.values() for block in blocks)]
-        alike = [other for other in taken if other.version == one.network.version]
-        for block in one.network.subnets(new_prefix=one.mask):
-            if not any(block.overlaps(other) for other in alike):
-                yield block
+        taken = bits(RESERVED)
+        for blocks in self.has.values():
+            taken |= bits(*blocks)
+        return (block for block, addresses in blocks_of(one) if not addresses & taken)
 
     def check(self, gifts: Gifts) -> None:
         """See that all were given what they are due, in turn, and that nobody who waits is due anything."""
