@@ -62,21 +62,28 @@ class History:
         self.has: dict[str, str] = {}
         self.twice: list[str] = []
         self._api = api
-        listed = api.get(NODES)
-        assert listed is not None
-        assert listed["items"] == []
-        self._version = listed["metadata"]["resourceVersion"]
+        self._list()
+        assert self.has == {}
         self._thread = threading.Thread(target=self._watch, daemon=True)
         self._thread.start()
 
+    def _list(self) -> None:
+        listed = self._api.get(NODES)
+        assert listed is not None
+        self.has = {}
+        for node in listed["items"]:
+            self._take("ADDED", node)
+        self._version = listed["metadata"]["resourceVersion"]
+
     def _watch(self) -> None:
-        while True:
+        while not self._api.client.closed:
             path = f"{NODES}?watch=1&resourceVersion={self._version}"
-            with suppress(AwayError):
+            with suppress(AwayError, RefusedError):
                 for event in self._api.client.listen(Question("GET", path), silence=300):
+                    if event["type"] == "ERROR":  # a server that has started anew does not know that version
+                        self._list()
+                        break
                     self._take(event["type"], event["object"])
-            if self._api.client.closed:
-                return
             time.sleep(0.1)
 
     def _take(self, what: str, node: Json) -> None:
