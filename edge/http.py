@@ -279,7 +279,7 @@ class Server:
         connection.close()
 
 
-def json_object(text: str | bytes, what: str) -> Json:
+def json_object(text: str | bytes | bytearray, what: str) -> Json:
     """Return the object that a text is. Raises UnfitError with that text's name."""
     try:
         value = json.loads(text)

@@ -20,7 +20,7 @@ import subprocess
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager, nullcontext, suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from ipaddress import ip_address
 from socketserver import TCPServer
@@ -35,9 +35,9 @@ from edge.http import STRATEGIC, AwayError, Json, Question, RefusedError, Server
 from edge.log import Logger
 
 CONFIGURATIONS = "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations"
-PORT, PATH = 10270, "/validate"
-# Two objects of at most 1.5 MB each (etcd's limit), one of which may be written with more blanks.
-MOST_BYTES = 1 << 22
+PORT, PATH, JSON = 10270, "/validate", "application/json"
+# Twice a config whose status names the most nodes, and metadata who wrote each field, is about 0.4 MB.
+MOST_BYTES, SMALL_BYTES, MOST_LARGE = 1 << 20, 1 << 16, 2
 # A connection is for one question. When there are more, the one that has waited longest makes room.
 MOST_CONNECTIONS, CONNECTION_SECONDS = 32, 5.0
 POLL_SECONDS = 0.2  # how often it is looked which of them take too long
@@ -225,7 +225,9 @@ class Listener(ThreadingHTTPServer):
         dual = socket.has_dualstack_ipv6()
         self.address_family = socket.AF_INET6 if dual else socket.AF_INET
         self.answer, self.log = answer, log
-        self.one_by_one = threading.Lock()  # what a large body becomes in memory may be much larger
+        # What a large body becomes in memory may be much larger. Who is slow with one is in the way of others
+        # that are large.
+        self.one_by_one, self.large = threading.Lock(), threading.BoundedSemaphore(MOST_LARGE)
         self._connections: dict[Any, float] = {}
         self._context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         super().__init__(("", port), Handler)
@@ -294,6 +296,14 @@ class Listener(ThreadingHTTPServer):
         """Say nothing of those who speak no TLS, or do not wait for the end."""
 
 
+class Reply(NamedTuple):
+    """A status, and what is said with it."""
+
+    status: int
+    text: str
+    kind: str = "text/plain; charset=utf-8"
+
+
 class Handler(BaseHTTPRequestHandler):
     """Reads one question, and answers it."""
 
@@ -303,41 +313,44 @@ class Handler(BaseHTTPRequestHandler):
     def do_POST(self) -> None:
         """Answer a question, or say with which status it is none."""
         self.close_connection = True
-        refusal = self._refusal()
-        if refusal:
-            self._say(*refusal)
-            return
-        body = self.rfile.read(int(self.headers["Content-Length"]))
-        try:
-            with self.server.one_by_one:
-                answer = self.server.answer(json_object(body, "the body"))
-        except UnfitError as error:
-            self._say(400, str(error))
-        except Exception as error:  # of any kind: it is ours, and who asked shall know it at once
-            self.server.log.once(f"webhook: {error!r}")
-            self._say(500, "the webhook failed")
-        else:
-            self._send(200, "application/json", json.dumps(answer))
+        reply = self._refusal()
+        if reply is None:
+            length = int(self.headers["Content-Length"])
+            with self.server.large if length > SMALL_BYTES else nullcontext():
+                body = bytearray(length)  # read piece by piece it takes twice as much
+                self.rfile.readinto(body)  # what did not come are zeros, which are no JSON
+                with self.server.one_by_one:
+                    reply = self._reply(body)
+                del body
+        self._send(reply)
 
-    def _refusal(self) -> Optional[tuple[int, str]]:  # noqa: UP045
+    def _refusal(self) -> Optional[Reply]:  # noqa: UP045 (nodes may have Python 3.9)
         length, kind = (str(self.headers.get(f"Content-{part}", "")) for part in ("Length", "Type"))
         if self.path.partition("?")[0] != PATH:
-            return 404, f"only {PATH} answers"
-        if kind.partition(";")[0].strip().lower() != "application/json":
-            return 415, "Content-Type must be application/json"
+            return Reply(404, f"only {PATH} answers")
+        if kind.partition(";")[0].strip().lower() != JSON:
+            return Reply(415, f"Content-Type must be {JSON}")
         if not re.fullmatch(r"[0-9]{1,9}", length):
-            return 411, "Content-Length must be a number"
+            return Reply(411, "Content-Length must be a number")
         if int(length) > MOST_BYTES:
-            return 413, f"the body must have at most {MOST_BYTES} bytes"
+            return Reply(413, f"the body must have at most {MOST_BYTES} bytes")
         return None
 
-    def _say(self, status: int, text: str) -> None:
-        self._send(status, "text/plain; charset=utf-8", f"{text}\n")
+    def _reply(self, body: bytearray) -> Reply:
+        """Return what is to be said; nothing that was made of the body is kept until that is sent."""
+        try:
+            answer = self.server.answer(json_object(body, "the body"))
+        except UnfitError as error:
+            return Reply(400, str(error))
+        except Exception as error:  # of any kind: it is ours, and who asked shall know it at once
+            self.server.log.once(f"webhook: {error!r}")
+            return Reply(500, "the webhook failed")
+        return Reply(200, json.dumps(answer), JSON)
 
-    def _send(self, status: int, kind: str, text: str) -> None:
-        content = text.encode(errors="replace")
-        self.send_response(status)
-        self.send_header("Content-Type", kind)
+    def _send(self, reply: Reply) -> None:
+        content = f"{reply.text}\n".encode(errors="replace")
+        self.send_response(reply.status)
+        self.send_header("Content-Type", reply.kind)
         self.send_header("Content-Length", str(len(content)))
         self.send_header("Connection", "close")
         self.end_headers()

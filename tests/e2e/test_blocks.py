@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import time
 from collections.abc import Iterator
 from functools import partial
@@ -85,6 +86,15 @@ def test_nodes_have_the_scenarios_blocks_and_who_has_none_waits_and_is_told_why(
     assert [one["reason"] for one in events["items"]].count("CIDRNotAvailable") == 1
     sizes.pods["A-1"].run(["ping", "-c", "1", "-W", "5", sizes.pods["A-2"].address])
     assert sizes.check() == []
+
+
+def test_a_config_that_somebody_makes_there_and_nobody_can_use_is_refused(sizes: Testbed) -> None:
+    (client,) = sizes.clients
+    (entry,) = [one for one in scenario(KIOSK).clusters["a"].pod_cidrs or () if one.name == "kiosk"]
+    bad = blocks.manifest(entry)
+    bad["spec"]["ipv4"]["perNodeMaskSize"] = 25
+    told = client.run("create", "--filename=-", stdin=json.dumps(bad), check=False).stderr
+    assert "spec.ipv4.perNodeMaskSize: Invalid value: 25: must be an integer from 26" in told
 
 
 def wait_for_its_block(up: Testbed) -> float:
