@@ -161,19 +161,11 @@ def _refused_by_cni(addressing: Addressing) -> Iterable[Fault]:
 def _refused_by_own(addressing: Addressing) -> Iterable[Fault]:
     """Return what a flanneld does not know, if one was given; else what this machine cannot run."""
     from testbed.kubernetes import flanneld
+    from testbed.kubernetes.addresses import of_two_families
 
     unknown = list(flanneld.refused(addressing))
     fitting = unknown if unknown and binaries.find().flanneld else _refused_by_cni(addressing)
-    return [*fitting, *_two_families(addressing)]
-
-
-def _two_families(addressing: Addressing) -> Iterable[Fault]:
-    """Yield ranges of two families: of a node's blocks an API server of 1.20 keeps one, without a word."""
-    for name, cluster in addressing.scenario.clusters.items():
-        for index, entry in enumerate(cluster.pod_cidrs or ()):
-            if entry.ipv6 is not None:
-                words = "the API servers here keep one family, without the gate IPv6DualStack: remove this"
-                yield Fault(("clusters", name, "pod_cidrs", index, "ipv6"), words)
+    return [*fitting, *of_two_families(addressing.scenario)]
 
 
 def _refused_by_machines(addressing: Addressing) -> Iterable[Fault]:

@@ -7,7 +7,7 @@ cluster. Nodes come after it, in the scenario's order, so that the live ones get
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 
 from edge.addresses import kinds
 from testbed import resources
@@ -15,8 +15,9 @@ from testbed.access.components import Component, ComponentError
 from testbed.kubernetes.client import Client
 from testbed.kubernetes.control_plane import ControlPlane, Subject
 from testbed.kubernetes.manifests import Manifest, name_of
-from testbed.scenario import block_rules, blocks, reading
+from testbed.scenario import Scenario, block_rules, blocks, reading
 from testbed.scenario.addressing import Addressing
+from testbed.scenario.faults import Fault
 
 DEPLOY = resources.EDGE / "deploy" / "addresses"
 # All but the Deployment: the program is started here.
@@ -129,6 +130,15 @@ def in_turn(names: Sequence[str]) -> list[list[str]]:
         else:
             groups.append([name])
     return groups
+
+
+def of_two_families(scenario: Scenario) -> Iterable[Fault]:
+    """Yield ranges of two families: of a node's blocks an API server of 1.20 keeps one, without a word."""
+    for name, cluster in scenario.clusters.items():
+        for index, entry in enumerate(cluster.pod_cidrs or ()):
+            if entry.ipv6 is not None:
+                words = "the API servers here keep one family, without the gate IPv6DualStack: remove this"
+                yield Fault(("clusters", name, "pod_cidrs", index, "ipv6"), words)
 
 
 def without_block(node: Manifest) -> Manifest:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from testbed.access.place import RUN_SECONDS, Place, Result
-from testbed.kubernetes.manifests import Manifest
+from testbed.kubernetes.manifests import Manifest, list_of
 from testbed.scenario.faults import listed
 
 # How long kubectl waits for a condition before it is looked at why that takes so long.
@@ -78,9 +78,8 @@ class Client:
 
     def apply(self, manifests: Sequence[Manifest]) -> None:
         """Make what the manifests describe."""
-        items = {"apiVersion": "v1", "kind": "List", "items": list(manifests)}
         # Validation would fetch the whole schema first, and the server validates anyway.
-        self.run("apply", "--validate=false", "--filename=-", stdin=json.dumps(items))
+        self.run("apply", "--validate=false", "--filename=-", stdin=json.dumps(list_of(manifests)))
 
     def get(self, *arguments: str) -> Any:
         """Return an answer as data."""

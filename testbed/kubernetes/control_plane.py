@@ -19,6 +19,8 @@ from testbed.supplies.versions import Version
 # Nobody here has to be kept from asking an API too much. Keeping accounts of who asks took more than half of
 # what an API server without any work needs of the processor.
 FREE = {"enable-priority-and-fairness": "false"}
+# No kube-proxy leads from an API server to a Service's address, such as a webhook's.
+ROUTING = {"enable-aggregator-routing": "true"}
 # A component that ends says so at once; on an emulated machine one that does not may need minutes.
 UP_SECONDS = 300.0
 
@@ -129,9 +131,7 @@ def api_server_arguments(
         "--enable-admission-plugins=NodeRestriction",
         "--allow-privileged=true",
         f"--service-cluster-ip-range={services}",
-        # No kube-proxy leads from it to a Service's address, such as a webhook's.
-        "--enable-aggregator-routing=true",
-        *(f"--{name}={value}" for name, value in FREE.items()),
+        *(f"--{name}={value}" for name, value in (FREE | ROUTING).items()),
         "--service-account-issuer=https://kubernetes.default.svc",
         f"--service-account-key-file={identity}",
         f"--service-account-signing-key-file={identity}",

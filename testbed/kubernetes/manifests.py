@@ -25,6 +25,11 @@ def name_of(name: str) -> str:
     return name.lower()
 
 
+def list_of(items: Sequence[Manifest]) -> Manifest:
+    """Return several objects as one, which kubectl applies in their order."""
+    return {"apiVersion": "v1", "kind": "List", "items": list(items)}
+
+
 def account() -> Manifest:
     """Return the service account of all pods, which would else appear only when a controller gets to it."""
     return {

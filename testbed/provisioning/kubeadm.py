@@ -13,7 +13,7 @@ from ipaddress import IPv4Address, IPv4Network
 from typing import Any
 
 from testbed.access.local import SIGN_OF_LIFE
-from testbed.kubernetes.control_plane import FREE, patches
+from testbed.kubernetes.control_plane import FREE, ROUTING, patches
 from testbed.kubernetes.worker import CONTAINERD_SOCKET, kubelet_settings
 from testbed.scenario.addressing import HEALTH_PORT, KUBELET_PORT
 from testbed.supplies.bundle import ETCD, SITE
@@ -96,7 +96,7 @@ def render_init(
 def _cluster_configuration(version: Version, cluster: str, services: IPv4Network) -> dict[str, Any]:
     etcd_repository, _, etcd_tag = ETCD.rpartition("/")[2].partition(":")
     assert etcd_repository == "etcd", "kubeadm adds the name"
-    api_server: dict[str, Any] = {"extraArgs": _arguments(version, FREE)}
+    api_server: dict[str, Any] = {"extraArgs": _arguments(version, FREE | ROUTING)}
     if not version.has_timeouts_in_configuration:
         api_server["timeoutForControlPlane"] = f"{UP_SECONDS}s"
     controllers = {

@@ -13,6 +13,7 @@ from typing import Any
 from testbed.enforcements import registry
 from testbed.enforcements.enforcement import Enforcement
 from testbed.kubernetes import manifests
+from testbed.kubernetes.addresses import in_turn, of_two_families, without_block
 from testbed.kubernetes.control_plane import (
     CELLS,
     CNI,
@@ -31,12 +32,13 @@ from testbed.kubernetes.worker import FIXED_PLACES, render_containerd, render_ne
 from testbed.kubernetes.worker import SETTINGS as KUBELET_SETTINGS
 from testbed.overlays.registry import of_cluster
 from testbed.providers.ssh.inventory import Machine
-from testbed.provisioning import kubeadm
-from testbed.scenario import Scenario, ScenarioError, enforcements
+from testbed.provisioning import addresses, kubeadm
+from testbed.scenario import Scenario, ScenarioError, blocks, enforcements
 from testbed.scenario.addressing import Addressing
 from testbed.scenario.descriptions import OURS
 from testbed.scenario.faults import Fault
-from testbed.supplies.bundle import Bundle
+from testbed.supplies.bundle import Archive, Bundle
+from testbed.supplies.versions import Version
 
 Variables = dict[str, Any]
 
@@ -62,9 +64,9 @@ PACKAGES = {
 def inventory(scenario: Scenario, machines: Mapping[str, Machine], bundle: Bundle) -> Variables:
     """Return an inventory with a host for each node of a scenario whose addresses and uplinks are known.
 
-    Raises ScenarioError for what these playbooks cannot make.
+    Raises ScenarioError for what these playbooks cannot make, LookupError for what the bundle lacks.
     """
-    if faults := unfit(scenario):
+    if faults := unfit(scenario, bundle.version):
         raise ScenarioError(f"scenario {scenario.name}", faults)
     addressing = Addressing(scenario)
     enforcement = registry.of(addressing)
@@ -90,10 +92,12 @@ def bare_inventory(machines: Mapping[str, Machine]) -> Variables:
     }
 
 
-def unfit(scenario: Scenario) -> list[Fault]:
-    """Return what of a scenario cannot be made of machines."""
+def unfit(scenario: Scenario, version: Version) -> list[Fault]:
+    """Return what of a scenario cannot be made of machines with a version of Kubernetes."""
     addressing = Addressing(scenario)
     faults = list(registry.of(addressing).missing(here=False))
+    if not version.keeps_two_families:
+        faults += of_two_families(scenario)
     if enforcements.description_of(scenario).plugins not in (None, OURS):
         message = "the playbooks bring machines the reference plugins and Concorde, and no others"
         faults.append(Fault(("enforcement", "plugins"), message))
@@ -141,9 +145,10 @@ def connection(machine: Machine) -> Variables:
 def _host(addressing: Addressing, enforcement: Enforcement, node: str, bundle: Bundle) -> Variables:
     clusters = addressing.clusters_of(node)
     networks = [of_cluster(addressing, cluster) for cluster in clusters]
-    masters = [cluster for cluster in clusters if addressing.scenario.clusters[cluster].master == node]
-    wanted = bundle.images if masters else bundle.for_pods
-    files = [*bundle.below("bin"), *bundle.below("cni"), *(one.file for one in wanted)]
+    images = dict.fromkeys(
+        one.file for cluster in clusters for one in _images(addressing.scenario, cluster, node, bundle)
+    )
+    files = [*bundle.below("bin"), *bundle.below("cni"), *images]
     return {
         "files": files,
         "sums": "".join(f"{bundle.sums[file]}  {file}\n" for file in files),
@@ -172,7 +177,7 @@ def _cell(
         "containerd": render_containerd(CNI, network_directory(cluster), "/usr/sbin/runc"),
         "images": [
             {"name": one.name, "file": one.file, "digest": one.digest}
-            for one in (bundle.images if is_master else bundle.for_pods)
+            for one in _images(scenario, cluster, node, bundle)
         ],
         "plugin": _network_list(enforcement, cluster, node),
         "kubeadm": _kubeadm(addressing, cluster, node, bundle),
@@ -184,13 +189,25 @@ def _cell(
     return found | _master(addressing, enforcement, cluster, node, bundle) if is_master else found
 
 
+def _images(scenario: Scenario, cluster: str, node: str, bundle: Bundle) -> list[Archive]:
+    """Return the images that a cluster's part of a machine needs."""
+    wanted = scenario.clusters[cluster]
+    if wanted.master != node:
+        return bundle.for_pods
+    for_addresses = [bundle.for_addresses] if wanted.pod_cidrs is not None else []
+    return [*bundle.for_pods, *bundle.for_control_planes, *for_addresses]
+
+
 def _master(
     addressing: Addressing, enforcement: Enforcement, cluster: str, node: str, bundle: Bundle
 ) -> Variables:
     """Return what a cluster's master is told besides."""
     scenario, own = addressing.scenario, str(addressing.pod_subnet(cluster, node))
+    given = scenario.clusters[cluster].pod_cidrs is not None
+    spec = {} if given else {"podCIDR": own, "podCIDRs": [own]}
     return {
-        "pod_subnet": json.dumps({"spec": {"podCIDR": own, "podCIDRs": [own]}}),
+        "as_node": json.dumps({"metadata": {"labels": blocks.labels_of(scenario, node)}, "spec": spec}),
+        "addresses": addresses.tell(addressing, cluster, bundle.for_addresses) if given else {},
         "kubeadm_option": kubeadm.option(bundle.version, cluster),
         "patches_directory": patches(cluster),
         "patches": kubeadm.render_patches(),
@@ -224,12 +241,23 @@ def _kubeadm(addressing: Addressing, cluster: str, node: str, bundle: Bundle) ->
     return kubeadm.render_join(bundle.version, f"{server}:{port}", name_of(node), address, beside)
 
 
-def _nodes(addressing: Addressing, enforcement: Enforcement, cluster: str) -> str:
-    """Return the workers as their kubelets shall find them: with subnets and bandwidth."""
-    workers = addressing.scenario.clusters[cluster].workers
-    nodes = [manifests.node(addressing, enforcement, cluster, name) for name in workers]
-    items = [manifests.account(), *nodes]
-    return json.dumps({"apiVersion": "v1", "kind": "List", "items": items})
+def _nodes(addressing: Addressing, enforcement: Enforcement, cluster: str) -> list[Variables]:
+    """Return the workers as their kubelets shall find them, in groups of which one comes after another."""
+    own = addressing.scenario.clusters[cluster]
+    made = {name: manifests.node(addressing, enforcement, cluster, name) for name in own.workers}
+    groups = [list(made)]
+    if own.pod_cidrs is not None:
+        groups = in_turn(groups[0])
+        made = {name: without_block(node) for name, node in made.items()}
+    return [
+        {
+            "names": [name_of(name) for name in names],
+            "manifests": json.dumps(
+                manifests.list_of([manifests.account(), *(made[name] for name in names)])
+            ),
+        }
+        for names in groups
+    ]
 
 
 def _publications(
@@ -253,4 +281,4 @@ def _configuration(scenario: Scenario, enforcement: Enforcement, cluster: str) -
         "metadata": {"name": CONFIGURATION, "namespace": CONFIGURATION},
         "data": {LIST: _network_list(enforcement, cluster, worker), DIRECTORY: CNI},
     }
-    return json.dumps({"apiVersion": "v1", "kind": "List", "items": [namespace, configuration]})
+    return json.dumps(manifests.list_of([namespace, configuration]))

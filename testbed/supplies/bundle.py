@@ -14,9 +14,9 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from testbed import resources
-from testbed.supplies import cache, images, versions
+from testbed.supplies import addresses, cache, images, versions
 from testbed.supplies.binaries import FLANNELD, Binaries
-from testbed.supplies.images import Entry
+from testbed.supplies.images import WAIT, Entry
 from testbed.supplies.versions import Version
 
 MANIFEST = "manifest.json"
@@ -68,9 +68,19 @@ class Bundle:
         return [one for one in self.images if one.name in wanted]
 
     @property
+    def for_addresses(self) -> Archive:
+        """The image of the controller that gives nodes their blocks. Raises LookupError if there is none."""
+        for one in self.images:
+            if one.name == addresses.IMAGE:
+                return one
+        where = self.directory
+        raise LookupError(f"--from: {where} has no image {addresses.IMAGE}: make it with {MAKE} {where}")
+
+    @property
     def for_pods(self) -> list[Archive]:
         """The images that every cell needs."""
-        return [one for one in self.images if one not in self.for_control_planes]
+        others = (*(one.name for one in self.for_control_planes), addresses.IMAGE)
+        return [one for one in self.images if one.name not in others]
 
 
 def image_name(program: str, version: Version) -> str:
@@ -148,6 +158,7 @@ def _write_images(programs: Binaries, directory: Path) -> list[Archive]:
         images.PAUSE: images.pause_files(),
         images.TRAFFIC: images.traffic_files(),
         ETCD: images.programs({"etcd": "etcd-server"}),
+        addresses.IMAGE: addresses.files(),
         **{
             image_name(program, programs.version): [
                 Entry(f"{images.PROGRAMS}/{program}", programs.path(program).read_bytes(), mode=0o755)
@@ -157,7 +168,7 @@ def _write_images(programs: Binaries, directory: Path) -> list[Archive]:
     }
     archives = []
     for name, files in contents.items():
-        data, digest = images.render(name, files)
+        data, digest = images.render(name, files, addresses.START if name == addresses.IMAGE else WAIT)
         file = f"{name.rpartition('/')[2].replace(':', '-')}.tar"
         (directory / file).write_bytes(data)
         archives.append(Archive(name, f"images/{file}", digest))

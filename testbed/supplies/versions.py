@@ -57,6 +57,14 @@ class Version:
         return self.minor < 26
 
     @property
+    def keeps_two_families(self) -> bool:
+        """Whether a Node keeps its blocks of both families by itself.
+
+        The gate IPv6DualStack is on by default from 1.21 (#98969), and is gone in 1.25.
+        """
+        return self.minor >= 21
+
+    @property
     def limits_disks_by_gate(self) -> bool:
         """Whether it is the gate LocalStorageCapacityIsolation that says if pods' disks have limits.
 

@@ -6,6 +6,7 @@ CONCORDE_ADDRESSES_KILLS and CONCORDE_ADDRESSES_CUTS say how often.
 
 from __future__ import annotations
 
+import json
 import random
 import socket
 import threading
@@ -14,19 +15,28 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from ipaddress import ip_network
 from pathlib import Path
+from typing import Any
 
 import pytest
 from ruamel.yaml import YAML
 
 from edge.http import AwayError, Json, Question, RefusedError
 from testbed.kubernetes.addresses import WEBHOOK
-from testbed.supplies import binaries, packages
+from testbed.kubernetes.control_plane import render_kubeconfig
+from testbed.providers.ssh.inventory import Machine
+from testbed.provisioning import provision, variables
+from testbed.provisioning.provision import PlaybookError
+from testbed.scenario import load
+from testbed.supplies import addresses, binaries, packages
+from testbed.supplies.bundle import Archive, Bundle
 from tests import cases, pythons
 from tests.apis import NODES, OURS, Api, Controller, config, controlled, free_ports, served, within
+from tests.paths import ROOT
 
 KILLS = cases.count("CONCORDE_ADDRESSES_KILLS", 3, 50)
 CUTS = cases.count("CONCORDE_ADDRESSES_CUTS", 3, 20)
 AWAY_SECONDS = cases.count("CONCORDE_ADDRESSES_AWAY", 3, 30)
+SCENARIO = ROOT / "scenarios" / "examples" / "stations-of-different-sizes.yaml"
 QUICK = "--lease-seconds=1"
 VENDORS = "/apis/baremetal.cluster.gke.io/v1alpha1/namespaces/{}/clustercidrconfigs"
 
@@ -401,3 +411,69 @@ def test_the_oldest_python_runs_it(api: Api) -> None:
         within(lambda: api.blocks()["a"], controller)
     finally:
         controller.kill()
+
+
+MASTER = """
+- name: A master's part of site.yml, from where its API answers
+  hosts: all
+  gather_facts: false
+  roles: [control_plane]
+"""
+# What leads into a cell, and its kubectl.
+SHIMS = {"in-cell": 'shift\nexec "$@"', "kubectl": 'exec {kubectl} "$@" --kubeconfig={kubeconfig}'}
+
+
+@pytest.mark.parametrize("scenario", ["the same", pytest.param("another", marks=pytest.mark.long(one_in=0))])
+def test_a_playbook_has_the_controller_give_nodes_the_scenarios_blocks_and_then_changes_nothing(
+    api: Api, tmp_path: Path, scenario: str
+) -> None:
+    hosts, playbook = a_master(api, tmp_path), tmp_path / "master.yml"
+    playbook.write_text(MASTER)
+    (cell,) = hosts["all"]["hosts"]["master-01"]["cells"]
+    made = json.loads(cell["addresses"]["controller"])["items"]
+    (deployment,) = [one for one in made if one["kind"] == "Deployment"]
+    (container,) = deployment["spec"]["template"]["spec"]["containers"]
+    api.node("master-01")  # as kubeadm leaves it
+    told = [one for one in container["args"] if one != "--in-cluster"]
+    with controlled(api, *told, f"--webhook-port={free_ports(1)[0]}"):
+        assert provision.run(playbook, hosts, lambda _: None).changed["master-01"]
+        assert api.blocks() == {
+            "master-01": ["172.16.0.0/24"],
+            "worker-01": ["172.16.1.0/24"],
+            "worker-02": ["172.16.32.0/27"],
+            "worker-03": ["172.16.40.0/29"],
+        }
+        if scenario == "the same":
+            assert provision.run(playbook, hosts, lambda _: None).changed == {"master-01": 0}
+            return
+        cell["addresses"]["blocks"][1] = "worker-02 172.16.9.0/24"
+        words = (
+            r"cluster a have .*worker-02 172.16.32.0/27.* and not the scenario's .*worker-02 172.16.9.0/24,"
+        )
+        with pytest.raises(PlaybookError, match=words):
+            provision.run(playbook, hosts, lambda _: None)
+
+
+def a_master(api: Api, directory: Path) -> dict[str, Any]:
+    """Return an inventory of one master, whose files are all in a directory, and whose API is another's."""
+    # Not in the order of their names: the second comes after the first has its block.
+    scenario = load(SCENARIO, ["clusters.a.workers=[worker-02, worker-01, worker-03]"])
+    image = Archive(addresses.IMAGE, "images/addresses.tar", "sha256:1")
+    bundle = Bundle(directory, api.kubernetes.version, {image.file: ""}, (image,))
+    machines = {name: Machine(name, "127.0.0.1", "root") for name in scenario.nodes}
+    hosts = variables.inventory(scenario, machines, bundle)
+    master = hosts["all"]["hosts"]["master-01"] | {"ansible_connection": "local"}
+    hosts["all"]["hosts"] = {"master-01": master}
+    hosts["all"]["vars"] |= {place: str(directory) for place in ("home", "settings", "cells_directory")}
+    (cell,) = master["cells"]
+    cell["patches_directory"] = str(directory / "patches")
+    (directory / "a").mkdir()
+    (directory / "a" / "initialised").touch()
+    (directory / "bin").mkdir()
+    kubeconfig = directory / "admin.conf"
+    kubeconfig.write_text(render_kubeconfig("a", api.url, api.authority.read_text(), api.admin.read_text()))
+    for name, text in SHIMS.items():
+        file, kubectl = directory / "bin" / name, api.kubernetes.path("kubectl")
+        file.write_text(f"#!/bin/sh\n{text.format(kubectl=kubectl, kubeconfig=kubeconfig)}\n")
+        file.chmod(0o755)
+    return hosts

@@ -7,7 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from testbed.kubernetes.control_plane import ADMIN_KUBECONFIG, IN_CELL
 from testbed.scenario import load
+from testbed.scenario.addressing import Addressing
 from tests.vm.conftest import invoke, judged, skip_if_invalid
 
 pytestmark = pytest.mark.usefixtures("nothing_left")
@@ -29,12 +31,22 @@ TIMES_OF_THREE = (
     "disturbances[0].start=36",
     "disturbances[0].duration=32",
 )
+# Cluster b's workers have blocks of different sizes, given by its controller.
+BLOCKS = (
+    "nodes.worker-02={labels: {size: small}}",
+    "clusters.b={master: master-02, workers: [worker-01, worker-02], flannel: {vni: 2}, pod_cidrs: ["
+    "{name: large, cidr: 172.17.0.0/20, mask: 24},"
+    "{name: small, cidr: 172.17.32.0/24, mask: 27, nodes: {size: small}}]}",
+)
 TIMES_OF_FOUR = (
     "measurement={interval: 10, warm_up: 20, repetitions: 1}",
     *(f"flows[{number}].duration=160" for number in range(3)),
     "disturbances[0].start=60",
     "disturbances[0].duration=50",
 )
+# Asks who has which block.
+KUBECTL = (f"--kubeconfig={ADMIN_KUBECONFIG}", "get", "nodes", "--no-headers")
+COLUMNS = "--output=custom-columns=:.metadata.name,:.spec.podCIDR"
 # What provisioning changes on a machine: asked before and after.
 STATE = """
 ls -d /etc/systemd/system/* /etc/sysctl.d/* /etc/* /opt/* /run/* /var/* /var/lib/*
@@ -55,19 +67,19 @@ def bundle(tmp_path: Path) -> Path:
 
 
 @pytest.mark.parametrize(
-    ("name", "times", "scale"),
-    [("kubernetes", TIMES_OF_THREE, SCALE_OF_THREE), ("contmec", TIMES_OF_FOUR, SCALE_OF_FOUR)],
+    ("name", "overrides", "scale"),
+    [("kubernetes", TIMES_OF_THREE, SCALE_OF_THREE), ("contmec", (*TIMES_OF_FOUR, *BLOCKS), SCALE_OF_FOUR)],
     ids=["kubernetes", "contmec"],
 )
 def test_machines_that_are_clusters_for_a_while(
     name: str,
-    times: tuple[str, ...],
+    overrides: tuple[str, ...],
     scale: float,
     scenario_file: Callable[..., Path],
     bundle: Path,
     tmp_path: Path,
 ) -> None:
-    file = scenario_file(name, *OF_CLUSTERS, *times, scale=scale)
+    file = scenario_file(name, *OF_CLUSTERS, *overrides, scale=scale)
     scenario = load(file)
     there = ("--provider", "vagrant", "--scenario", str(file))
 
@@ -84,6 +96,12 @@ def test_machines_that_are_clusters_for_a_while(
         run("up")
         before = states()
         run("provision", "--from", str(bundle))
+        for cluster, own in scenario.clusters.items():
+            listed = run("ssh", own.master, "--", "sudo", IN_CELL, cluster, "kubectl", *KUBECTL, COLUMNS)
+            given = Addressing(scenario).blocks(cluster).given
+            assert [line.split() for line in listed.splitlines()] == [
+                [node, str(given[node])] for node in sorted(own.nodes)
+            ]
         said = judged(tmp_path / "reports", *there, "--orchestrator", "kubernetes")
         assert said["verdict"] != "violated", said["reasons"]
         again = run("provision", "--from", str(bundle))

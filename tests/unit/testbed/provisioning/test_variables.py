@@ -10,11 +10,13 @@ from typing import Any
 
 import pytest
 
+from testbed.kubernetes.addresses import told
 from testbed.kubernetes.worker import CONTAINERD_SOCKET
 from testbed.providers.ssh.inventory import Machine
 from testbed.provisioning import kubeadm, variables
 from testbed.scenario import Scenario, ScenarioError, load
-from testbed.supplies import images, versions
+from testbed.scenario.addressing import Addressing
+from testbed.supplies import addresses, images, versions
 from testbed.supplies.bundle import Archive, Bundle, image_name
 from tests.paths import ROOT
 
@@ -24,10 +26,20 @@ SERVICES = IPv4Network("10.96.0.0/16")
 BUNDLE = Bundle(
     Path("/bundle"),
     OLD,
-    dict.fromkeys(("bin/kubelet", "cni/loopback", "images/pause-1.tar", "images/kube-apiserver.tar"), "1f"),
+    dict.fromkeys(
+        (
+            "bin/kubelet",
+            "cni/loopback",
+            "images/pause-1.tar",
+            "images/kube-apiserver.tar",
+            "images/addresses.tar",
+        ),
+        "1f",
+    ),
     (
         Archive(images.PAUSE, "images/pause-1.tar", "sha256:1"),
         Archive(image_name("kube-apiserver", OLD), "images/kube-apiserver.tar", "sha256:2"),
+        Archive(addresses.IMAGE, "images/addresses.tar", "sha256:3"),
     ),
 )
 
@@ -41,9 +53,23 @@ def hosts(scenario: Scenario) -> dict[str, Any]:
     return found
 
 
+def coming(cell: dict[str, Any]) -> list[list[dict[str, Any]]]:
+    """Return the nodes of which a master tells its API, in groups that come one after another."""
+    lists = [json.loads(one["manifests"])["items"] for one in cell["nodes"]]
+    return [[item for item in items if item["kind"] == "Node"] for items in lists]
+
+
 @pytest.fixture
 def contmec() -> Scenario:
     return load(SCENARIOS / "contmec.yaml")
+
+
+@pytest.fixture
+def stations() -> Scenario:
+    """Two clusters whose nodes have blocks of different sizes."""
+    return load(
+        SCENARIOS / "examples" / "stations-of-different-sizes.yaml", ["nodes.master-01={labels: {x: y}}"]
+    )
 
 
 def documents(text: str) -> dict[str, dict[str, Any]]:
@@ -82,7 +108,7 @@ def test_only_masters_get_the_control_planes_images(contmec: Scenario) -> None:
 
 def test_a_master_tells_its_api_the_scenarios_subnets_and_how_guarantees_are_kept(contmec: Scenario) -> None:
     (cell,) = hosts(contmec)["master-02"]["cells"]
-    nodes = [item for item in json.loads(cell["nodes"])["items"] if item["kind"] == "Node"]
+    (nodes,) = coming(cell)
     assert [(node["metadata"]["name"], node["spec"]["podCIDR"]) for node in nodes] == [
         ("worker-01", "172.17.1.0/24"),
         ("worker-02", "172.17.2.0/24"),
@@ -90,6 +116,86 @@ def test_a_master_tells_its_api_the_scenarios_subnets_and_how_guarantees_are_kep
     (configuration,) = [i for i in json.loads(cell["configuration"])["items"] if i["kind"] == "ConfigMap"]
     (plugin,) = json.loads(configuration["data"]["concorde.conflist"])["plugins"]
     assert (plugin["type"], plugin["enforcement"], plugin["bridge"]) == ("concorde", "pod", "cni-b")
+
+
+def test_where_nodes_differ_in_size_each_master_tells_a_controller_of_its_own_and_nodes_come_without_blocks(
+    stations: Scenario,
+) -> None:
+    found = hosts(stations)
+    for master, cluster, entries in (("master-01", "a", 3), ("master-02", "b", 2)):
+        (cell,) = found[master]["cells"]
+        assert "images/addresses.tar" in found[master]["files"]
+        assert [one["name"] for one in cell["images"]][-1] == addresses.IMAGE
+        (nodes,) = coming(cell)
+        assert [(one["metadata"]["name"], one["spec"]) for one in nodes] == [
+            (name, {}) for name in stations.clusters[cluster].workers
+        ]
+        told = cell["addresses"]
+        configs = json.loads(told["configs"])["items"]
+        assert (
+            [one["metadata"]["name"] for one in configs]
+            == told["names"]
+            == ["large", "small", "kiosk"][:entries]
+        )
+        assert told["blocks"][0] == f"{master} {Addressing(stations).pod_subnet(cluster, master)}"
+    assert "images/addresses.tar" not in found["worker-01"]["files"]
+    (cell,) = found["master-01"]["cells"]
+    assert cell["addresses"]["blocks"] == [
+        "master-01 172.16.0.0/24",
+        "worker-01 172.16.1.0/24",
+        "worker-02 172.16.32.0/27",
+        "worker-03 172.16.40.0/29",
+    ]
+    known = json.loads(cell["as_node"])
+    assert known["spec"] == {}
+    assert known["metadata"]["labels"]["x"] == "y"
+
+
+def test_the_controller_runs_beside_the_control_plane_and_is_told_where_that_is(stations: Scenario) -> None:
+    (cell,) = hosts(stations)["master-02"]["cells"]
+    made = json.loads(cell["addresses"]["controller"])["items"]
+    assert {one["kind"] for one in made} > {"CustomResourceDefinition", "ClusterRole", "Deployment"}
+    (deployment,) = [one for one in made if one["kind"] == "Deployment"]
+    assert deployment["spec"]["replicas"] == 1
+    pod = deployment["spec"]["template"]["spec"]
+    assert pod["nodeSelector"]["kubernetes.io/hostname"] == "master-02"
+    (container,) = pod["containers"]
+    assert container["image"] == addresses.IMAGE
+    assert {one["name"]: one["value"] for one in container["env"]} == {
+        "KUBERNETES_SERVICE_HOST": "192.168.58.12",
+        "KUBERNETES_SERVICE_PORT": "6443",
+    }
+    args = container["args"]
+    assert [one for one in args if "webhook=" in one] == ["--webhook=concorde-addresses"]
+    assert [one for one in args if "reserved" in one or one == "--island"] == told(Addressing(stations), "b")
+    assert "--reserved=10.97.0.0/16" in args
+
+
+def test_nodes_that_are_not_in_the_order_of_their_names_come_one_after_another(stations: Scenario) -> None:
+    own = stations.clusters["a"].model_copy(update={"workers": ["worker-02", "worker-01", "worker-03"]})
+    turned = stations.model_copy(update={"clusters": {**stations.clusters, "a": own}})
+    (cell,) = hosts(turned)["master-01"]["cells"]
+    names = [["worker-02"], ["worker-01", "worker-03"]]
+    assert [one["names"] for one in cell["nodes"]] == names
+    assert [[node["metadata"]["name"] for node in group] for group in coming(cell)] == names
+
+
+def test_a_bundle_without_the_controllers_image_is_refused_where_it_is_needed(
+    stations: Scenario, contmec: Scenario
+) -> None:
+    without = replace(BUNDLE, images=BUNDLE.images[:-1])
+    variables.inventory(contmec, machines(contmec), without)
+    with pytest.raises(LookupError, match=r"--from: /bundle has no image testbed.local/concorde-addresses"):
+        variables.inventory(stations, machines(stations), without)
+
+
+@pytest.mark.parametrize("version", ["1.20.2", "1.21.0"])
+def test_ranges_of_two_families_are_refused_where_a_server_keeps_one(version: str) -> None:
+    both = "pod_cidrs: [{name: all, cidr: 172.17.0.0/16, mask: 24, ipv6: {cidr: 'fd17::/112', mask: 120}}]"
+    told = f"clusters.b={{master: master-02, workers: [worker-01, worker-02], flannel: {{vni: 2}}, {both}}}"
+    scenario = load(SCENARIOS / "contmec.yaml", [told])
+    faults = variables.unfit(scenario, versions.parse(version))
+    assert ["IPv6DualStack" in one.message for one in faults] == [True] * (version == "1.20.2")
 
 
 def test_ansible_gets_to_machines_as_everything_else_does(contmec: Scenario) -> None:
