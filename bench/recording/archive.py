@@ -42,8 +42,8 @@ MOST_BYTES = texts.MOST_BYTES  # a repetition of the paper's experiments has 0.4
 # The dictionary of preset 9 takes 64 MiB (xz(1)).
 MOST_MEMORY = 128 * 2**20
 PRESET = 9 | lzma.PRESET_EXTREME
-# What is not text is integers of any length: no byte's place says anything.
-FILTERS = [{"id": lzma.FILTER_LZMA2, "preset": PRESET, "lc": 3, "lp": 0, "pb": 0}]
+# What is not text is integers of any length: no byte's place says anything, and the byte before little.
+FILTERS = [{"id": lzma.FILTER_LZMA2, "preset": PRESET, "lc": 1, "lp": 0, "pb": 0}]
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,199}")
 _DEEPEST = 4  # raw/repetition-0/flow.receiver.json, and room for one more
 

@@ -2,8 +2,8 @@
 
 A program prints the same lines again and again with other numbers. Numbers of the same place in a line are
 put into one column; of a column differences are kept where that is shorter; and what iperf3 computes of other
-numbers is left out and computed again. Any bytes come back exactly: what would not is kept as hexadecimal
-digits.
+numbers is left out and computed again, as are the digests that a run has of its files. Any bytes come back
+exactly: what would not is kept as hexadecimal digits.
 
 The form: a line of JSON, with how each file is kept, how long it is and its path, and what each column is;
 then the files' text, a null character for each number; then the numbers, as LEB128 of their zigzag.
@@ -12,6 +12,7 @@ then the files' text, a null character for each number; then the numbers, as LEB
 from __future__ import annotations
 
 import gzip
+import hashlib
 import json
 import re
 import struct
@@ -23,7 +24,9 @@ from typing import Any
 import numpy as np
 
 FORM = "columns 1"
-TEXT, GZIP, HEX = "t", "g", "h"  # how a file is kept; of gzip what follows are the ten bytes of its header
+# How a file is kept; of gzip what follows are the ten bytes of its header, and DIGESTS is a text without what
+# follows from other files.
+TEXT, GZIP, HEX, DIGESTS = "t", "g", "h", "d"
 VALUES, STEPS, CHANGES, BESIDE = range(4)  # what a column keeps; BESIDE: steps, less a multiple of the next's
 _NUMBER = re.compile(r"(?<=[\[,:\t\n ])(?:-(?=[\d.]*[1-9]))?(?:0|[1-9]\d*)(?:\.\d+)?(?=[,\]}\n])")
 _MOST_DECIMALS, _MOST = 15, 2**58  # of a number with its decimals; so nothing exceeds 64 bits
@@ -32,6 +35,9 @@ _ROW = re.compile(
     r'((?:"socket":\t\d+,\s*)?)"start":\t([^,]*)(,\s*"end":\t)([^,]*)(,\s*"seconds":\t)([^,]*)'
     r'(,\s*"bytes":\t)([^,]*)(,\s*"bits_per_second":\t)([^,\s]*)((?:,\s*"retransmits":\t)?)(\d*)'
 )
+# Which file says the others' digests, of the directory that it is in; and one of them, or where it was.
+_RUN = "raw/run.json"
+_DIGEST = re.compile(r'("([^"\n]+)": ")([0-9a-f]{64}|)(?=")')
 # How numbers are printed, given their decimals: by cJSON, by Python, and by its formats.
 _STYLES: tuple[Callable[[int, int], str], ...] = (
     lambda value, decimals: f"{value / 10**decimals:.15g}" if decimals else str(value),
@@ -49,6 +55,8 @@ def encode(contents: Mapping[str, bytes]) -> bytes:
     files, texts = [], []
     for path in sorted(contents, key=_alike):
         how, text = _kept(contents[path], path.endswith(".gz"))
+        if path.endswith(_RUN) and how == TEXT:
+            how, text = _undigested(path, text, contents)
         texts.append((_taken(path, text, columns) if how != HEX else text).encode())
         files.append([how, len(texts[-1]), path])
     described, numbers = _described(columns)
@@ -80,6 +88,7 @@ def _decoded(packed: bytes, most_bytes: int) -> dict[str, bytes]:
         raise ValueError("it is cut off")
     columns = _Columns(described, packed[end:])
     contents: dict[str, bytes] = {}
+    without: list[str] = []  # digests
     room = most_bytes
     for how, size, path in files:
         if path in contents:
@@ -88,6 +97,12 @@ def _decoded(packed: bytes, most_bytes: int) -> dict[str, bytes]:
         at += size
         contents[path] = _restored(how, text if how == HEX else _filled(path, text, columns, room))
         room -= len(contents[path])
+        if how == DIGESTS:
+            without.append(path)
+    for path in without:
+        short = contents[path]
+        contents[path] = _digested(path, short.decode(), contents, _derived_if_absent).encode()
+        room -= len(contents[path]) - len(short)
     if room < 0:
         raise ValueError(f"it holds more than {most_bytes} bytes")
     return contents
@@ -121,11 +136,36 @@ def _without(written: str, derived: str) -> str:
     return "" if written == derived else written
 
 
+def _derived_if_absent(written: str, derived: str) -> str:
+    return written or derived
+
+
+def _undigested(path: str, text: str, contents: Mapping[str, bytes]) -> tuple[str, str]:
+    """Return how a run's record is kept, and its text without the digests that the other files have."""
+    shorter = _digested(path, text, contents, _without)
+    whole = _digested(path, shorter, contents, _derived_if_absent) == text
+    return (DIGESTS, shorter) if whole and shorter != text else (TEXT, text)
+
+
+def _digested(path: str, text: str, contents: Mapping[str, bytes], choose: _Choice) -> str:
+    """Return the text with a choice between each digest as it is written, and what the file has."""
+    directory = path.removesuffix(_RUN)
+
+    def chosen(match: re.Match[str]) -> str:
+        before, name, written = match.groups()
+        content = contents.get(directory + name)
+        if content is None or name.endswith(_RUN):  # one of these could need the other
+            return match[0]
+        return before + choose(written, hashlib.sha256(content).hexdigest())
+
+    return _DIGEST.sub(chosen, text)
+
+
 def _restored(how: str, text: str) -> bytes:
     if how == HEX:
         return bytes.fromhex(text)
-    content = _rows(text, lambda written, derived: written or derived).encode()
-    if how == TEXT:
+    content = _rows(text, _derived_if_absent).encode()
+    if how in (TEXT, DIGESTS):
         return content
     if not how.startswith(GZIP):
         raise ValueError(f"{how!r} is no way to keep a file")

@@ -117,6 +117,16 @@ def _save(figure: Figure, kind: str, dpi: int) -> bytes:
     buffer = io.BytesIO()
     with _fonts_without_layout():
         figure.savefig(buffer, format=kind, metadata=METADATA[kind], dpi=dpi)
+    return _with_palette(buffer) if kind == "png" else buffer.getvalue()
+
+
+def _with_palette(png: io.BytesIO) -> bytes:
+    """Return a picture in 256 colours: what is drawn has a dozen, and the others are between two at an edge."""
+    from PIL import Image
+
+    picture, buffer = Image.open(png), io.BytesIO()
+    few = picture.convert("RGB").quantize(256, dither=Image.Dither.NONE)
+    few.save(buffer, "PNG", dpi=picture.info["dpi"], optimize=True)
     return buffer.getvalue()
 
 

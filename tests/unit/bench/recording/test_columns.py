@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import hashlib
 import json
 import lzma
 import tarfile
@@ -42,6 +43,39 @@ def test_any_files_come_back(files: dict[str, bytes]) -> None:
     packed = columns.encode(files)
     assert columns.is_encoded(packed)
     assert columns.decode(packed, MOST) == files
+
+
+# What a run's record says of a file: its digest, another's, or nothing.
+SAID = st.sampled_from(["its", "another", ""])
+NAMES = st.sampled_from(["a.json", "x/raw/run.json", "x/y.sender.json", "gone", "raw/run.json"])
+
+
+def with_digests(files: dict[str, bytes], directory: str, said: dict[str, str]) -> bytes:
+    ends = {"its": b"", "another": b"!"}
+    digests = {
+        name: hashlib.sha256(files.get(directory + name, b"") + ends[word]).hexdigest() if word else ""
+        for name, word in said.items()
+    }
+    return json.dumps({"flows": [0.5, 17], "files": digests}, indent=1).encode()
+
+
+@given(st.dictionaries(PATHS, TEXTS), st.dictionaries(NAMES, SAID), st.dictionaries(NAMES, SAID))
+def test_runs_come_back_with_the_digests_of_their_files(
+    files: dict[str, bytes], said: dict[str, str], within: dict[str, str]
+) -> None:
+    files["x/raw/run.json"] = with_digests(files, "x/", within)
+    files["raw/run.json"] = with_digests(files, "", said)
+    assert columns.decode(columns.encode(files), MOST) == files
+
+
+def test_a_digest_that_follows_is_not_kept() -> None:
+    files = {"a/b.json": b"17"}
+    files["a/raw/run.json"] = with_digests(files, "a/", {"b.json": "its"})
+    packed = columns.encode(files)
+    assert hashlib.sha256(b"17").hexdigest().encode() not in packed
+    files["a/b.json"] = b"18"  # so it does not
+    assert hashlib.sha256(b"17").hexdigest().encode() in columns.encode(files)
+    assert columns.decode(columns.encode(files), MOST) == files
 
 
 @given(st.dictionaries(PATHS, TEXTS, min_size=1), st.data())
