@@ -121,7 +121,7 @@ def _save(figure: Figure, kind: str, dpi: int) -> bytes:
 
 
 def _with_palette(png: io.BytesIO) -> bytes:
-    """Return a picture in 256 colours: what is drawn has a dozen, and the others are between two at an edge."""
+    """Return a picture in 256 colours: what is drawn has a dozen, and others only where two meet."""
     from PIL import Image
 
     picture, buffer = Image.open(png), io.BytesIO()
