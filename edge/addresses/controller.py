@@ -28,14 +28,15 @@ from edge.addresses.allocation import Allocator, Range
 from edge.addresses.arrivals import Arrivals
 from edge.addresses.books import WAITS, Books, Gift, Held, Outcome, Rules, without_mark
 from edge.addresses.cluster import CONFIGS, KINDS, NODES, Cluster
-from edge.addresses.leader import PART, Leader, Tenure, new_holder
 from edge.addresses.space import Network
 from edge.addresses.webhook import Webhook
 from edge.http import AwayError, Json, Server
+from edge.leader import PART, Leader, Tenure, new_holder, positive
+from edge.leader import add_options as add_lease_options
 from edge.log import Logger
 from edge.watch import Listed, News
 
-LEASE, LEASE_SECONDS, AT_ONCE = "kube-system/concorde-addresses", 6, 16
+LEASE, AT_ONCE = "kube-system/concorde-addresses", 16
 TICK_SECONDS = 0.1
 # What is written about configs and nodes, at most: a config's status, an event about a node once more, and
 # nodes that are looked at for what an event about them would say.
@@ -325,16 +326,8 @@ def parse(arguments: Sequence[str]) -> Options:
         help="nodes wrap packets between pods: configs of two families must have this IPv4 range and prefix "
         "length of a block, like 10.60.0.0/16:24; without a value those of the first such config",
     )  # fmt: skip
-    add(
-        "--lease", metavar="NAMESPACE/NAME", default=LEASE, type=_lease,
-        help="the Lease by which one leads; its namespace must be there (%(default)s)",
-    )  # fmt: skip
-    add(
-        "--lease-seconds", metavar="N", default=LEASE_SECONDS, type=_positive,
-        help="after so long another leads in place of one that ended without a word; a quarter of it is what "
-        "a patch may take (%(default)s)",
-    )  # fmt: skip
-    add("--at-once", metavar="N", default=AT_ONCE, type=_positive, help="patches at a time (%(default)s)")
+    add_lease_options(parser, LEASE)
+    add("--at-once", metavar="N", default=AT_ONCE, type=positive, help="patches at a time (%(default)s)")
     add(
         "--webhook", metavar="NAME", default="",
         help="the ValidatingWebhookConfiguration by which API servers ask whether a config may be so; which "
@@ -378,19 +371,7 @@ def _range(text: str) -> Range:
         raise argparse.ArgumentTypeError(f"{text[:60]!r} is not like 10.60.0.0/16:24: {what}") from None
 
 
-def _lease(text: str) -> str:
-    if text.count("/") != 1 or not all(text.split("/")):
-        raise argparse.ArgumentTypeError(f"{text[:60]!r} is not like {LEASE}")
-    return text
-
-
 def _port(text: str) -> int:
-    if _positive(text) >= 1 << 16:
+    if positive(text) >= 1 << 16:
         raise argparse.ArgumentTypeError(f"{text[:20]!r} is not a port from 1 to 65535")
-    return int(text)
-
-
-def _positive(text: str) -> int:
-    if not text.isascii() or not text.isdigit() or not int(text):
-        raise argparse.ArgumentTypeError(f"{text[:20]!r} is not a number from 1")
     return int(text)

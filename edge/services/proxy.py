@@ -25,14 +25,15 @@ from typing import NamedTuple, Optional, Union
 
 from edge.access import Access, access_of, add_options
 from edge.events import Events
-from edge.http import AwayError, Json, Question, Server, json_object
+from edge.http import AwayError, Json, Server, json_object
 from edge.log import Logger
 from edge.services.annotations import Version
 from edge.services.catalogue import SERVICES, SLICES, Backends, Catalogue, Name, Served, Where, needed
+from edge.services.discovery import Found, discover
 from edge.services.endpoints import ZONE_LABEL
 from edge.services.node import Node, RulesError, is_bridged
 from edge.services.rules import Frame, Port
-from edge.watch import FIRST_WAIT, LAST_WAIT, Changed, Kind, Listed, News, follow
+from edge.watch import Changed, Kind, Listed, News, follow
 
 NODES = "/api/v1/nodes"
 COMPONENT, NOT_SUPPORTED = "concorde-services", "NotSupported"
@@ -57,12 +58,6 @@ class Options(NamedTuple):
 
 class Wake(NamedTuple):
     """Nothing new, but look."""
-
-
-class Found(NamedTuple):
-    """Which Kubernetes an API is of."""
-
-    version: Version
 
 
 Message = Union[Listed, Changed, Found, Wake]
@@ -267,13 +262,12 @@ def listed(document: Json) -> list[News]:
 
 def listen(server: Server, options: Options, put: Callable[[Message], None], log: Logger) -> None:
     """Follow all that is to be known, once it is known which Kubernetes it is."""
-    found = _discover(server, log)
+    found = discover(server, log.once)
     if found is None:
         return
-    version, slices = found
-    log(f"Kubernetes {version[0]}.{version[1]}: {slices}")
-    put(Found(version))
-    kinds = [Kind(SERVICES, needed), Kind(slices, needed)]
+    log(f"Kubernetes {found.version[0]}.{found.version[1]}: {found.slices}")
+    put(found)
+    kinds = [Kind(SERVICES, needed), Kind(found.slices, needed)]
     if options.node:
         kinds.append(Kind(NODES, _own, fields=f"metadata.name={options.node}"))
     for kind in kinds:
@@ -286,31 +280,6 @@ def _own(node: Json) -> Json:
         "metadata": {key: metadata[key] for key in ("name", "labels") if key in metadata},
         "spec": {key: spec[key] for key in ("podCIDR", "podCIDRs") if key in spec},
     }
-
-
-def _discover(server: Server, log: Logger) -> Optional[tuple[Version, str]]:  # noqa: UP045
-    """Return the version of an API and where it has slices; nothing once nothing is asked any more."""
-    wait = FIRST_WAIT
-    while not server.closed:
-        try:
-            said = server.ask(Question("GET", "/version"))
-            numbers = [re.match(r"\d+", str(said.get(part, ""))) for part in ("major", "minor")]
-            major, minor = (int(one[0]) if one else 0 for one in numbers)
-            group = server.ask(Question("GET", "/apis/discovery.k8s.io"))
-            served = {one["groupVersion"] for one in group["versions"]}
-            path = next(
-                (one for one in SLICES if one.split("/")[-2] in {v.split("/")[-1] for v in served}), ""
-            )
-            if path:
-                return (major, minor), path
-            log.once(
-                "discovery.k8s.io: neither v1 nor v1beta1: EndpointSlices are wanted, of Kubernetes 1.17"
-            )
-        except (AwayError, KeyError, TypeError) as error:
-            log.once(f"which Kubernetes it is cannot be asked yet: {error}")
-        time.sleep(wait)
-        wait = min(2 * wait, LAST_WAIT)
-    return None
 
 
 def leave(options: Options, log: Logger) -> int:

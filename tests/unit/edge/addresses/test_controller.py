@@ -18,7 +18,7 @@ from edge.addresses.controller import Options, parse
 from edge.http import Json
 from edge.log import Logger
 from tests.apis import config
-from tests.unit.edge.addresses.stub import LOST, StubApi, serving
+from tests.unit.edge.stub import LOST, StubApi, serving
 from tests.waiting import until
 
 OURS, VENDORS = CONFIGS

@@ -23,7 +23,7 @@ from edge.http import UnfitError
 from edge.log import Logger
 from edge.watch import Changed, Listed
 from testbed import resources
-from tests.unit.edge.addresses.stub import StubApi, serving
+from tests.unit.edge.stub import StubApi, serving
 from tests.waiting import until
 
 ONE, TWO, NEW = (IPv4Network(f"10.{n}.0.0/24") for n in (1, 2, 3))

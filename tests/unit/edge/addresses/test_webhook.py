@@ -23,8 +23,8 @@ from edge.addresses.webhook import CERTIFICATES, Options, Webhook, called, keeps
 from edge.http import Json, Question, RefusedError, Server
 from edge.log import Logger
 from tests.apis import config
-from tests.unit.edge.addresses.stub import WEBHOOKS, StubApi, serving
 from tests.unit.edge.addresses.test_admission import BOTH, SINGLE, asked, held
+from tests.unit.edge.stub import WEBHOOKS, StubApi, serving
 from tests.waiting import until
 
 NAME = "concorde-addresses"

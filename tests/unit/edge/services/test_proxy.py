@@ -12,13 +12,13 @@ from typing import Any
 import pytest
 
 from edge.events import Events
-from edge.http import Json, Server
+from edge.http import Server
 from edge.log import Logger
 from edge.services.catalogue import SERVICES, Served
 from edge.services.endpoints import ZONE_LABEL
 from edge.services.proxy import COMPONENT, NODES, File, Proxy, Teller, listen, parse
 from edge.watch import Listed
-from tests.unit.edge.addresses.stub import StubApi, serving
+from tests.unit.edge.stub import KubernetesStub, StubApi, serving
 from tests.waiting import PATIENCE, until
 
 NEEDED = ["--cluster", "a", "--services", "10.96.0.0/16"]
@@ -79,22 +79,6 @@ def test_a_file_is_read_when_it_is_another(tmp_path: Path) -> None:
         assert said in log.getvalue()
     write({"items": []})
     assert [news.objects for news in file.look() if isinstance(news, Listed)] == [[], []]
-
-
-class KubernetesStub(StubApi):
-    """An API that has slices of one version, and says which Kubernetes it is."""
-
-    def __init__(self, minor: str, slices: str) -> None:
-        super().__init__()
-        self.minor, self.slices = minor, slices
-        self.kinds |= {SERVICES, f"/apis/discovery.k8s.io/{slices}/endpointslices"}
-
-    def do(self, method: str, path: str, body: Any = None) -> tuple[int, Json]:
-        if path == "/version":
-            return 200, {"major": "1", "minor": self.minor}
-        if path == "/apis/discovery.k8s.io":
-            return 200, {"versions": [{"groupVersion": f"discovery.k8s.io/{self.slices}"}]}
-        return super().do(method, path, body)
 
 
 @pytest.mark.parametrize(("minor", "slices"), [("20", "v1beta1"), ("24+", "v1")])

@@ -1,4 +1,4 @@
-"""Which of several controllers gives blocks: the one that holds a Lease, and has renewed it in time.
+"""Which of several controllers acts: the one that holds a Lease, and has renewed it in time.
 
 A lease is over when nobody has changed it for its duration, by the clock of who waits for it: what times are
 written in it is for people (as client-go's leader election does; clocks of machines may differ).
@@ -6,6 +6,7 @@ written in it is for people (as client-go's leader election does; clocks of mach
 
 from __future__ import annotations
 
+import argparse
 import os
 import socket
 import threading
@@ -19,6 +20,7 @@ LEASES = "/apis/coordination.k8s.io/v1/namespaces/{}/leases"
 # How often a lease is renewed in its time, and after which part of that its holder begins nothing more. What
 # was begun before is over when the lease is.
 RENEWALS, PART = 4, 0.5
+SECONDS = 6
 
 
 class Tenure(NamedTuple):
@@ -26,6 +28,27 @@ class Tenure(NamedTuple):
 
     seconds: float
     holder: str
+
+
+def add_options(parser: argparse.ArgumentParser, lease: str) -> None:
+    """Let a program be told its lease, as ``lease`` (NAMESPACE/NAME) and ``lease_seconds``."""
+    add = parser.add_argument
+    add(
+        "--lease", metavar="NAMESPACE/NAME", default=lease, type=_lease,
+        help="the Lease by which one leads; its namespace must be there (%(default)s)",
+    )  # fmt: skip
+    add(
+        "--lease-seconds", metavar="N", default=SECONDS, type=positive,
+        help="after so long another leads in place of one that ended without a word; a quarter of it is what "
+        "a patch may take (%(default)s)",
+    )  # fmt: skip
+
+
+def positive(text: str) -> int:
+    """Return the number that an option is. Raises ArgumentTypeError."""
+    if not text.isascii() or not text.isdigit() or not int(text):
+        raise argparse.ArgumentTypeError(f"{text[:20]!r} is not a number from 1")
+    return int(text)
 
 
 def new_holder() -> str:
@@ -141,3 +164,9 @@ def _written(microseconds: int) -> str:
     """Return a time as Kubernetes writes it. A lease that is renewed to the same text was not changed."""
     seconds, rest = divmod(microseconds, 1_000_000)
     return f"{time.strftime('%Y-%m-%dT%H:%M:%S', time.gmtime(seconds))}.{rest:06}Z"
+
+
+def _lease(text: str) -> str:
+    if text.count("/") != 1 or not all(text.split("/")):
+        raise argparse.ArgumentTypeError(f"{text[:60]!r} is not like kube-system/concorde")
+    return text

@@ -1,4 +1,4 @@
-"""An API of nodes and configs in memory, asked over HTTP on loopback; it fails as it is told.
+"""An API of nodes, configs and services in memory, asked over HTTP on loopback; it fails as it is told.
 
 What it says of an object is what a real one says: versions, uids, finalizers, and that a node's blocks never
 change. A server before Kubernetes 1.21 keeps ``families`` = 1 of them.
@@ -18,6 +18,7 @@ from urllib.parse import parse_qs, urlsplit
 
 from edge.addresses.cluster import CONFIGS, NODES
 from edge.http import Json
+from edge.services.catalogue import SERVICES
 
 PATH = re.compile(r"(/api(?:s/[^/]+)?/[^/]+)(?:/namespaces/([^/]+))?/([^/]+)(?:/([^/]+))?(/status)?")
 WEBHOOKS = "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations"
@@ -174,6 +175,22 @@ class StubApi(ThreadingHTTPServer):
                 if half:
                     yield None
                 return
+
+
+class KubernetesStub(StubApi):
+    """An API that has slices of one version, and says which Kubernetes it is."""
+
+    def __init__(self, minor: str, slices: str) -> None:
+        super().__init__()
+        self.minor, self.slices = minor, slices
+        self.kinds |= {SERVICES, f"/apis/discovery.k8s.io/{slices}/endpointslices"}
+
+    def do(self, method: str, path: str, body: Any = None) -> tuple[int, Json]:
+        if path == "/version":
+            return 200, {"major": "1", "minor": self.minor}
+        if path == "/apis/discovery.k8s.io":
+            return 200, {"versions": [{"groupVersion": f"discovery.k8s.io/{self.slices}"}]}
+        return super().do(method, path, body)
 
 
 def merged(known: Any, patch: Any) -> Any:

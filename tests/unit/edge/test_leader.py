@@ -7,10 +7,10 @@ from collections.abc import Iterator
 
 import pytest
 
-from edge.addresses import leader
-from edge.addresses.leader import PART, Leader, Tenure
+from edge import leader
 from edge.http import Json, RefusedError, Server
-from tests.unit.edge.addresses.stub import LOST, StubApi, serving
+from edge.leader import PART, Leader, Tenure
+from tests.unit.edge.stub import LOST, StubApi, serving
 
 SECONDS = 6
 LEASE = "/apis/coordination.k8s.io/v1/namespaces/kube-system/leases/one"
