@@ -11,7 +11,7 @@ from pathlib import Path
 
 from bench.generators import generator_of
 from bench.measurement import transfers
-from bench.measurement.plan import Plan, Planned
+from bench.measurement.plan import Plan, Planned, Receiving
 from bench.observations import observation
 from bench.recording import atomic
 from bench.recording.directory import Recording
@@ -80,10 +80,15 @@ def _plan(kept: Persisted, one: Scenario) -> Plan:
         traffic=flow,
         generator=tool,
         source=there(flow.source, network=not tool.in_pods),
-        destination=there(flow.destination, network=not tool.in_pods),
         source_network=there(flow.source, network=True),
-        destination_network=there(flow.destination, network=True),
-        node=there(places[flow.destination].node, network=False),
+        receivers=(
+            Receiving(
+                flow.destination,
+                there(flow.destination, network=not tool.in_pods),
+                there(flow.destination, network=True),
+                there(places[flow.destination].node, network=False),
+            ),
+        ),
         address=address,
         receiver=tool.receiver(addressing, flow, interval),
         ready=tool.ready(addressing, flow),

@@ -175,7 +175,8 @@ def _probes(
 
 
 def _place(scenario: Scenario, flow: Traffic, role: str) -> _Place:
-    pod = scenario.pods[getattr(flow, role)]
+    (receiver,) = scenario.receivers_of(flow)
+    pod = scenario.pods[receiver if role == "destination" else flow.source]
     return pod.cluster, pod.node, role
 
 
@@ -222,7 +223,7 @@ def measure(planned: Plan, probed: Probed, directory: Path, foreseeing: bool = F
     records, errors = _received(planned, probed, done, directory)
     errors += [f"{label}: {text}" for label in beside if (text := done.transfers[label].error)]
     alone = probed.alone_s if others else math.inf
-    receiver = planned.transfers[0].destination_network
+    receiver = planned.transfers[0].receivers[0].network
     return Calibration(
         seconds=time.monotonic() - begin,
         bits_per_second={flow: _rate(of, alone) for flow, of in records.items()},

@@ -18,20 +18,29 @@ LACKING = 'for program; do command -v "$program" >/dev/null || echo "$program"; 
 
 
 @dataclass(frozen=True)
+class Receiving:
+    """A side of a transfer that listens."""
+
+    end: str  # the pod or container
+    place: PodPlace
+    network: Place  # from where its network is looked at
+    node: Place
+
+
+@dataclass(frozen=True)
 class Planned:
     """One transfer, with all that it takes to make it."""
 
     traffic: Transfer
     generator: Tool
     source: PodPlace
-    destination: PodPlace
-    source_network: Place  # from where each end's network is looked at
-    destination_network: Place
-    node: Place  # of the destination
-    address: str  # by which the sender finds it
-    receiver: list[str]  # commands: of the side that listens,
+    source_network: Place  # from where the sender's network is looked at
+    receivers: tuple[Receiving, ...]  # at least one; several of what is sent to a service
+    address: str  # by which the sender finds them
+    receiver: list[str]  # commands: of a side that listens,
     ready: list[str]  # of what says something in its network once it does,
     sender: list[str]  # of the side that sends
+    told_to_end: bool = False  # the receivers end with their input: no sender is known to all of them
 
 
 @dataclass(frozen=True)
@@ -68,7 +77,8 @@ def plan(
 def way(testbed: Testbed, transfers: Sequence[Transfer]) -> list[Place]:
     """Return the senders, the nodes at both ends, and what is between these."""
     senders = [testbed.network(name) for name in dict.fromkeys(one.source for one in transfers)]
-    nodes = dict.fromkeys(node for one in transfers for node in testbed.scenario.nodes_of(one))
+    paths = (path for one in transfers for path in testbed.scenario.paths_of(one))
+    nodes = dict.fromkeys(node for path in paths for node in path)
     return [*senders, *(testbed.nodes[name] for name in nodes), *testbed.provider.hops]
 
 
@@ -79,10 +89,16 @@ def _planned(testbed: Testbed, transfer: Transfer, interval: float) -> Planned:
         traffic=transfer,
         generator=tool,
         source=place(testbed, transfer.source, tool),
-        destination=place(testbed, transfer.destination, tool),
         source_network=testbed.network(transfer.source),
-        destination_network=testbed.network(transfer.destination),
-        node=testbed.nodes[addressing.scenario.node_of(transfer.destination)],
+        receivers=tuple(
+            Receiving(
+                end,
+                place(testbed, end, tool),
+                testbed.network(end),
+                testbed.nodes[addressing.scenario.node_of(end)],
+            )
+            for end in addressing.scenario.receivers_of(transfer)
+        ),
         address=address,
         receiver=receiver,
         ready=tool.ready(addressing, transfer),
@@ -122,7 +138,7 @@ def _lacking(planned: Sequence[Planned]) -> list[str]:
     ends: dict[str, PodPlace] = {}
     needed: dict[str, dict[str, str]] = {}  # by end and program, the generator
     for one in planned:
-        for end in (one.source, one.destination):
+        for end in (one.source, *(each.place for each in one.receivers)):
             ends[end.name] = end
             needed.setdefault(end.name, {}).update(dict.fromkeys(one.generator.programs, one.generator.name))
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
@@ -75,10 +75,11 @@ class RateWatcher(Watcher):
         # A machine that runs the nodes may be busy without their knowing.
         self._places: dict[str, Place] = {place.name: place for place in plan.hosts}
         for one in plan.transfers:
-            self._places[one.node.name] = one.node
-            interfaces = self._targets.setdefault(one.node.name, {})
-            if one.destination.host_interface:
-                interfaces[one.destination.host_interface] = called[one.traffic.label]
+            for receiving in one.receivers:
+                self._places[receiving.node.name] = receiving.node
+                interfaces = self._targets.setdefault(receiving.node.name, {})
+                if receiving.place.host_interface:
+                    interfaces.setdefault(receiving.place.host_interface, called[one.traffic.label])
         self._on_rates = on_rates
 
     @property
@@ -122,14 +123,14 @@ class RateWatcher(Watcher):
             self._weigh(after)
 
     def _compare(self, before: dict[str, tuple[float, str]], after: dict[str, tuple[float, str]]) -> None:
-        rates: Rates = {}
+        rates: Rates = defaultdict(float)  # what comes to several pods of a service is one
         uses: list[CpuUse] = []
         for name, (end, text) in after.items():
             start, earlier = before[name]
             uses.append(cpu_use(start, end, earlier, text))
             old, new = sent_bytes(earlier), sent_bytes(text)
             for interface, what in self._targets.get(name, {}).items():
-                rates[what] = (new.get(interface, 0) - old.get(interface, 0)) * 8 / (end - start)
+                rates[what] += (new.get(interface, 0) - old.get(interface, 0)) * 8 / (end - start)
         self.cpu.append(max(uses, key=lambda use: use.busy))
         self._on_rates(after[next(iter(after))][0], rates)
 

@@ -5,16 +5,17 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Collection, Iterable, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
-from bench.measurement.plan import Plan, Planned
+from bench.generators import Tool
+from bench.measurement.plan import Plan, Planned, Receiving
 from bench.measurement.probe import READY_SECONDS
 from bench.measurement.rates import OnRates, RateWatcher
 from bench.measurement.readings import QueueWatcher
 from bench.observations import counters, observation
 from bench.observations.observation import Watching
-from bench.recording.records import Repetition, Transfer, slugs
+from bench.recording.records import Repetition, Transfer, receiver_slug, slugs
 from testbed.access.place import Process, held_back, in_parallel, waits
 
 FIRST_LOOK_SECONDS, LAST_LOOK_SECONDS = 0.01, 0.32  # between two looks whether it is ready
@@ -26,31 +27,58 @@ LEAD_SECONDS = 0.05
 
 
 @dataclass
+class _Side:
+    """One end of a transfer: where its output goes, and its process once it is started."""
+
+    tool: Tool
+    output: Path
+    errors: Path
+    process: Process | None = None
+
+    @property
+    def complaint(self) -> str | None:
+        return self.tool.complaint(self.output, self.errors)
+
+    @property
+    def why(self) -> str:
+        """Return why it failed, for it may not have said so."""
+        return self.complaint or f"{self.tool.name} said nothing"
+
+    @property
+    def running(self) -> Process:
+        assert self.process is not None, "it was not started"
+        return self.process
+
+
+@dataclass
 class _Running:
     """One transfer under way."""
 
     planned: Planned
     transfer: Transfer
     directory: Path
-    receiver: Process | None = None
-    sender: Process | None = None
+    receivers: list[_Side] = field(init=False)
+    sender: _Side = field(init=False)
 
-    def output(self, role: str) -> Path:
-        return self.directory / self.planned.generator.file_name(self.transfer.slug, role)
+    def __post_init__(self) -> None:
+        slug, planned = self.transfer.slug, self.planned
+        ends = [receiver_slug(slug, one.end) if planned.told_to_end else slug for one in planned.receivers]
+        self.receivers = [self._side(one, "receiver") for one in ends]
+        self.sender = self._side(slug, "sender")
 
-    def errors(self, role: str) -> Path:
-        return self.directory / f"{self.transfer.slug}.{role}.stderr"
+    def _side(self, slug: str, role: str) -> _Side:
+        tool = self.planned.generator
+        output, errors = tool.file_name(slug, role), f"{slug}.{role}.stderr"
+        return _Side(tool, self.directory / output, self.directory / errors)
+
+    @property
+    def processes(self) -> list[Process]:
+        """What has been started for it."""
+        return [side.process for side in (self.sender, *self.receivers) if side.process is not None]
 
     def fail(self, text: str) -> None:
         if self.transfer.error is None:
             self.transfer.error = text
-
-    def complaint(self, role: str) -> str | None:
-        return self.planned.generator.complaint(self.output(role), self.errors(role))
-
-    def why(self, role: str) -> str:
-        """Return why a side that failed did, for it may not have said so."""
-        return self.complaint(role) or f"{self.planned.generator.name} said nothing"
 
 
 def run(plan: Plan, directory: Path, on_rates: OnRates, beside: Collection[str] = ()) -> Repetition:
@@ -92,19 +120,22 @@ def _make(running: Sequence[_Running], watchers: Iterable[Watching], beside: Col
         _send_all(ready, zero, beside)
     finally:
         for one in running:
-            for process in (one.sender, one.receiver):
-                if process is not None:
-                    process.kill()
+            for process in one.processes:
+                process.kill()
 
 
 def _listen(one: _Running) -> None:
-    """Start a receiver and wait until it is ready, as its generator tells."""
-    place, network, ready = one.planned.destination, one.planned.destination_network, one.planned.ready
-    one.receiver = place.start(
-        one.planned.receiver, stdout=one.output("receiver"), stderr=one.errors("receiver")
-    )
-    if not comes(one.receiver, lambda: bool(network.run(ready).stdout.strip())):
-        one.fail(f"receiver does not listen: {one.why('receiver')}")
+    """Start the receivers and wait until each is ready, as their generator tells."""
+
+    def listen(receiving: Receiving, side: _Side) -> None:
+        planned, network = one.planned, receiving.network
+        side.process = receiving.place.start(
+            planned.receiver, stdout=side.output, stderr=side.errors, held=planned.told_to_end
+        )
+        if not comes(side.process, lambda: bool(network.run(planned.ready).stdout.strip())):
+            one.fail(f"receiver{_at(one, receiving.end)} does not listen: {side.why}")
+
+    in_parallel(lambda each: listen(*each), zip(one.planned.receivers, one.receivers, strict=True))
 
 
 def _make_ready(one: _Running) -> None:
@@ -115,11 +146,10 @@ def _make_ready(one: _Running) -> None:
     """
     sender = one.planned.sender
     held = sender if one.planned.generator.waits else held_back(sender)
-    one.sender = one.planned.source.start(
-        held, stdout=one.output("sender"), stderr=one.errors("sender"), held=True
-    )
-    if not comes(one.sender, lambda: waits(one.errors("sender"))):
-        one.fail(f"sender does not get to its place: {one.why('sender')}")
+    side = one.sender
+    side.process = one.planned.source.start(held, stdout=side.output, stderr=side.errors, held=True)
+    if not comes(side.process, lambda: waits(side.errors)):
+        one.fail(f"sender does not get to its place: {side.why}")
 
 
 def comes(process: Process, state: Callable[[], bool]) -> bool:
@@ -137,34 +167,48 @@ def comes(process: Process, state: Callable[[], bool]) -> bool:
 def _send_all(running: Sequence[_Running], zero: float, beside: Collection[str]) -> None:
     """Let every sender begin when it is due, then wait for all but those ``beside``, and their receivers."""
     for one in sorted(running, key=lambda one: one.planned.traffic.start):
-        assert one.sender is not None
         _wait_until(zero + one.planned.traffic.start)
         one.transfer.started_s = time.monotonic() - zero
-        one.sender.release()
+        one.sender.running.release()
     for one in (one for one in running if one.planned.traffic.label not in beside):
-        assert one.sender is not None
-        assert one.receiver is not None
         deadline = zero + one.transfer.started_s + one.planned.traffic.duration + GRACE_SECONDS
-        status = one.sender.wait(timeout=max(0.0, deadline - time.monotonic()))
+        status = one.sender.running.wait(timeout=max(0.0, deadline - time.monotonic()))
+        if status is not None and one.planned.told_to_end:
+            for side in one.receivers:
+                side.running.end_input()
         if status is None:
             one.fail(f"sender: still running {GRACE_SECONDS:g} s after its end")
         # A tool may end with 0 though it complains: iperf3 with --json does, even if it could not connect.
-        elif (complaint := one.complaint("sender")) or status != 0:
+        elif (complaint := one.sender.complaint) or status != 0:
             one.fail(
                 f"sender: {complaint or f'{one.planned.generator.name} ended with {status}'}{_other_end(one)}"
             )
-        elif one.receiver.wait(timeout=RECEIVER_GRACE_SECONDS) is None:
-            one.fail("receiver: still waiting for an end that its sender has reached")
-        elif complaint := one.complaint("receiver"):
-            one.fail(f"receiver: {complaint}")
+        else:
+            _wait_for_receivers(one)
+
+
+def _wait_for_receivers(one: _Running) -> None:
+    """Wait for the ends of receivers whose sender has come to its own."""
+    for receiving, side in zip(one.planned.receivers, one.receivers, strict=True):
+        at = _at(one, receiving.end)
+        if side.running.wait(timeout=RECEIVER_GRACE_SECONDS) is None:
+            one.fail(f"receiver{at}: still waiting for an end that its sender has reached")
+        elif complaint := side.complaint:
+            one.fail(f"receiver{at}: {complaint}")
 
 
 def _other_end(one: _Running) -> str:
-    """Return what the receiver says where its sender failed: the cause may be there."""
-    assert one.receiver is not None
-    ended = one.receiver.wait(timeout=OTHER_END_SECONDS) is not None
-    complaint = one.complaint("receiver") if ended else None
-    return f"; receiver: {complaint}" if complaint else ""
+    """Return what a receiver says where its sender failed: the cause may be there."""
+    for receiving, side in zip(one.planned.receivers, one.receivers, strict=True):
+        ended = side.running.wait(timeout=OTHER_END_SECONDS) is not None
+        if ended and (complaint := side.complaint):
+            return f"; receiver{_at(one, receiving.end)}: {complaint}"
+    return ""
+
+
+def _at(one: _Running, end: str) -> str:
+    """Return which receiver is meant, where the transfer does not say it."""
+    return f" at {end}" if one.planned.told_to_end else ""
 
 
 def _wait_until(moment: float) -> None:

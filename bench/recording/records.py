@@ -258,6 +258,11 @@ def slugs(labels: Iterable[str]) -> dict[str, str]:
     return found
 
 
+def receiver_slug(of: str, end: str) -> str:
+    """Return how the files of one of several receivers of a transfer begin, whose own begin with ``of``."""
+    return f"{of}.{end.lower()}"
+
+
 SMALLER = (0.5, 0.2, 0.1)  # shares of every rate that are tried where a machine cannot tell at what was asked
 
 

@@ -107,8 +107,8 @@ def _spreading(scenario: Scenario) -> set[str]:
     """Return the nodes whose links have a rate that only a queue of their own keeps."""
     towards: dict[str, set[str]] = {}
     for transfer in scenario.transfers:
-        source, destination = scenario.nodes_of(transfer)
-        towards.setdefault(source, set()).add(destination)
+        for source, destination in scenario.paths_of(transfer):
+            towards.setdefault(source, set()).add(destination)
 
     def faster(one: str, other: str) -> bool:
         return (links.rate_of(scenario, one) or math.inf) > (links.rate_of(scenario, other) or math.inf)

@@ -512,9 +512,18 @@ class Scenario(Part):
         place: Pod | Container = self.pods[endpoint] if endpoint in self.pods else self.containers[endpoint]
         return place.node
 
+    def receivers_of(self, transfer: Transfer) -> tuple[str, ...]:
+        """Return the pods or containers at which a transfer may arrive: of a service, all of its pods."""
+        return (transfer.destination,)
+
     def nodes_of(self, transfer: Transfer) -> tuple[str, str]:
-        """Return the nodes of a transfer's sender and of its receiver."""
-        return self.node_of(transfer.source), self.node_of(transfer.destination)
+        """Return the nodes of a transfer's sender and of its receiver; of several receivers, of the first."""
+        return self.paths_of(transfer)[0]
+
+    def paths_of(self, transfer: Transfer) -> tuple[tuple[str, str], ...]:
+        """Return the nodes of a transfer's sender and of each of its receivers."""
+        here = self.node_of(transfer.source)
+        return tuple((here, self.node_of(one)) for one in self.receivers_of(transfer))
 
     def guarantee_of(self, transfer: Transfer) -> int | None:
         """Return what a transfer's sender was promised, bits per second; None without a promise."""

@@ -154,7 +154,7 @@ def _protection(evidence: Evidence) -> Judgement:
     floor = expected_goodput_of(ran.scenario, flow)
     assert ran.recording is not None
     assert floor is not None, "the scenario promises it something"
-    path, node = Datapath.of(ran.scenario, flow.label), ran.scenario.node_of(flow.destination)
+    path, node = Datapath.of(ran.scenario, flow.label), ran.scenario.nodes_of(flow)[1]
     found = {}
     for number, repetition in enumerate(ran.recording.run_record().repetitions):
         directory = ran.recording.repetition_directory(number)

@@ -42,8 +42,9 @@ def listening(testbed: Testbed, label: str) -> Iterator[None]:
     """Have a transfer's receiver listen until the end of the block. Raises RuntimeError if it does not."""
     transfer, interval = flow(testbed.scenario, label), testbed.scenario.measurement.interval
     tool = generator_of(testbed.scenario, transfer)
-    place = plan.place(testbed, transfer.destination, tool)
-    listens, network = tool.ready(testbed.addressing, transfer), testbed.network(transfer.destination)
+    (end,) = testbed.scenario.receivers_of(transfer)
+    place = plan.place(testbed, end, tool)
+    listens, network = tool.ready(testbed.addressing, transfer), testbed.network(end)
     with scratch.file() as out, scratch.file() as errors:
         command = tool.receiver(testbed.addressing, transfer, interval)
         receiver = place.start(command, stdout=out, stderr=errors)
@@ -124,7 +125,7 @@ def counting(testbed: Testbed, label: str, also: Sequence[str] = ()) -> Iterator
     RuntimeError at the end if nobody could count there.
     """
     transfer = flow(testbed.scenario, label)
-    node = testbed.nodes[testbed.scenario.node_of(transfer.destination)]
+    node = testbed.nodes[testbed.scenario.nodes_of(transfer)[1]]
     found = Counted(Datapath.of(testbed.scenario, label), _floor(testbed.scenario, transfer))
     with tempfile.TemporaryDirectory() as here, tempfile.TemporaryDirectory() as elsewhere:
         watcher = QueueWatcher(Plan([], [], [node], INTERVAL_S), Path(here))

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from bench.generators import generator_of
-from bench.measurement.plan import Plan, Planned
+from bench.measurement.plan import Plan, Planned, Receiving
 from bench.measurement.rates import READINGS, RateWatcher
 from testbed.access.place import InNamespace, Process
 from testbed.scenario import Traffic
@@ -47,10 +47,8 @@ def test_a_host_of_the_nodes_counts_as_busy_though_no_node_knows() -> None:
         traffic,
         generator_of(scenario(), traffic),
         source=pod,
-        destination=pod,
         source_network=pod,
-        destination_network=pod,
-        node=node,
+        receivers=(Receiving("A-4", pod, pod, node),),
         address="172.16.2.2",
         receiver=[],
         ready=[],
