@@ -135,7 +135,7 @@ def _judged(recording: Recording, scenario: Scenario, record: RunRecord, changed
     faults = [*changed, *readings.faults, *asked.faults]
     judged = verdict.judge(scenario, record, observed, faults, latencies, exceeded, readings.totals)
     machines = machine.observe(tables, readings.retransmits, scenario, record)
-    told = summary.requests_of(scenario, latencies, asked.idle)
+    told = summary.requests_of(scenario, latencies, asked.idle, asked.endpoints)
     result = summary.build(scenario, record, observed, judged, machines, told)
     return _Judged(result, readings.samples, asked.exchanges)
 

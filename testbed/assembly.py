@@ -153,6 +153,12 @@ def _missing_for_machines() -> Iterable[str]:
     return machines.missing()
 
 
+def _without_services(addressing: Addressing) -> Iterable[Fault]:
+    """Yield that services are not there."""
+    if addressing.scenario.services:
+        yield Fault(("services",), "only --provider netns with --orchestrator cni serves them: remove them")
+
+
 def _refused_by_cni(addressing: Addressing) -> Iterable[Fault]:
     """Return the backends that this machine cannot run, and the plugins that it does not have."""
     return [*doctor.refused(addressing), *enforcements.of(addressing).missing(here=True)]
@@ -165,7 +171,7 @@ def _refused_by_own(addressing: Addressing) -> Iterable[Fault]:
 
     unknown = list(flanneld.refused(addressing))
     fitting = unknown if unknown and binaries.find().flanneld else _refused_by_cni(addressing)
-    return [*fitting, *of_two_families(addressing.scenario)]
+    return [*fitting, *of_two_families(addressing.scenario), *_without_services(addressing)]
 
 
 def _refused_by_machines(addressing: Addressing) -> Iterable[Fault]:
@@ -176,6 +182,7 @@ def _refused_by_machines(addressing: Addressing) -> Iterable[Fault]:
             words = f"{cluster.backend} has daemons on the nodes, which only --provider netns runs"
             yield Fault(("clusters", name, "backend"), words)
     yield from enforcements.of(addressing).missing(here=False)
+    yield from _without_services(addressing)
 
 
 # What a testbed can do without, and what says what is missing for it.
@@ -189,8 +196,8 @@ OPTIONAL: Mapping[str, Callable[[], Iterable[str]]] = {
 CNI = OrchestratorKind(_cni, quick=True, refuse=_refused_by_cni)
 CNI_THERE = OrchestratorKind(_cni, quick=True, refuse=_refused_by_machines)
 OWN = OrchestratorKind(_own, doctor.demand_kubernetes, has_agents=True, refuse=_refused_by_own)
-ON_MACHINES = OrchestratorKind(_on_machines, finds_clusters=True)
-ON_CLUSTERS = OrchestratorKind(_on_clusters, finds_clusters=True)
+ON_MACHINES = OrchestratorKind(_on_machines, finds_clusters=True, refuse=_without_services)
+ON_CLUSTERS = OrchestratorKind(_on_clusters, finds_clusters=True, refuse=_without_services)
 
 PROVIDERS = Registry[ProviderKind]("provider", word="provider")
 # By the names that some provider has for them; of several of a name, the first, whose settings are all one's.

@@ -19,7 +19,8 @@ from testbed.overlays.pod_network import PodNetwork
 from testbed.overlays.registry import of_cluster
 from testbed.providers import Provider
 from testbed.runtime import containers
-from testbed.scenario import Scenario, Transfer, enforcements, links
+from testbed.runtime.services import Proxies
+from testbed.scenario import Scenario, Transfer, enforcements, links, service_rules
 from testbed.scenario.addressing import Addressing, Found
 from testbed.supplies import packages
 
@@ -47,6 +48,7 @@ class Testbed:
         self.enforcement = enforcement_of(addressing)
         self.orchestrator: Orchestrator | None = None
         self._joining: Joining | None = None
+        self._proxies: Proxies | None = None
         self.containers: Mapping[str, PodPlace] = {}
         self.networks: Mapping[str, PodPlace] = {}
 
@@ -99,6 +101,8 @@ class Testbed:
 
         ``without`` are pods that shall come later, if at all: by ``add``.
         """
+        for warning in service_rules.warned(self.scenario):
+            progress(warning)
         try:
             progress("nodes and underlay")
             self._learn(self.provider.up())
@@ -108,6 +112,10 @@ class Testbed:
             self.orchestrator = orchestrator
             self.containers = orchestrator.containers_from(networks)
             self.networks = {**orchestrator.networks, **networks}
+            if self.scenario.services:
+                progress("services")
+                self._proxies = Proxies(self.addressing, self.nodes)
+                self._proxies.up(self.pods)
             if links.limited(self.scenario):
                 # So that traffic waits for its class at all times: else senders are measured, not guarantees.
                 self.provider.settle(list(self.networks.values()))
@@ -129,10 +137,14 @@ class Testbed:
         assert self.orchestrator is not None, "the testbed is not up"
         self.orchestrator.add(pod)
         self.networks = {**self.networks, **self.orchestrator.networks}
+        if self._proxies:
+            self._proxies.tell(self.pods)
 
     def remove(self, pod: str) -> None:
         """End a pod. Raises RuntimeError."""
         assert self.orchestrator is not None, "the testbed is not up"
+        if self._proxies:
+            self._proxies.tell({name: place for name, place in self.pods.items() if name != pod})
         self.orchestrator.remove(pod)
         self.networks = {name: place for name, place in self.networks.items() if name != pod}
 
@@ -159,6 +171,7 @@ class Testbed:
         if self.orchestrator is None:
             return ["the testbed is not up"]
         joining = self._joining.faults() if self._joining else []
+        joining += self._proxies.faults() if self._proxies else []
         ended = [words for trunk in self.provider.trunks if (words := trunk.fault())]
         return [*ended, *joining, *self.orchestrator.check(), *self.enforcement.check(self)]
 
@@ -176,6 +189,8 @@ class Testbed:
     def address_for(self, transfer: Transfer) -> str:
         """Return where the sender of a transfer finds its receiver."""
         here, there = self.scenario.nodes_of(transfer)
+        if transfer.destination in self.scenario.services:
+            return str(self.addressing.service(transfer.destination))
         receiver = self.place(transfer.destination)
         if here != there and receiver.published:
             return receiver.published

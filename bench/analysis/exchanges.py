@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, NamedTuple
@@ -13,7 +14,7 @@ from bench.analysis import phases, statistics
 from bench.generators import Exchange, Exchanger, RawDataError, exchanger_of, idle_sample
 from bench.observations.causes import Cause, Part, lost
 from bench.recording.directory import IDLE, Moment, Recording
-from bench.recording.records import Repetition, RunRecord, slugs
+from bench.recording.records import Repetition, RunRecord, Transfer, receiver_slug, slugs
 from testbed.scenario import Requests, Scenario
 
 if TYPE_CHECKING:
@@ -52,11 +53,13 @@ class Readings(NamedTuple):
     exchanges: pd.DataFrame  # columns as in COLUMNS
     idle: dict[str, list[IdlePath]]  # by the label of the requests
     faults: list[Cause]  # requests without a measurement
+    endpoints: dict[str, dict[str, int]]  # of requests to a service: how many each of its pods has seen
 
 
 def read(recording: Recording, scenario: Scenario, record: RunRecord) -> Readings:
     """Return the exchanges of a recording; requests that failed are a fault, and no exchanges."""
     tables, faults = [], []
+    endpoints: dict[str, Counter[str]] = {}
     for number, repetition in enumerate(record.repetitions):
         for requests in scenario.requests:
             transfer = repetition.transfers.get(requests.label)
@@ -75,8 +78,31 @@ def read(recording: Recording, scenario: Scenario, record: RunRecord) -> Reading
                 continue
             table = _table(found, number, requests.label, transfer.started_s)
             tables.append(table.assign(phase=phases_of(requests, table, scenario, repetition)))
+            if requests.destination in scenario.services:
+                try:
+                    seen = _seen(recording, scenario, number, requests, transfer)
+                except RawDataError as error:
+                    faults.append(lost(requests.label, str(error), number))
+                    continue
+                endpoints.setdefault(requests.label, Counter()).update(seen)
     paths, unknown = _idle(recording, scenario)
-    return Readings(joined(tables), paths, [*faults, *unknown])
+    return Readings(joined(tables), paths, [*faults, *unknown], {**endpoints})
+
+
+def _seen(
+    recording: Recording, scenario: Scenario, repetition: int, requests: Requests, transfer: Transfer
+) -> dict[str, int]:
+    """Return how many requests each pod of a service has seen. Raises RawDataError with the file."""
+    exchanger = exchanger_of(scenario, requests)
+    found = {}
+    for pod in scenario.receivers_of(requests):
+        name, suffix = receiver_slug(transfer.slug, pod), exchanger.suffix_of("receiver")
+        file = recording.raw_file(repetition, name, "receiver", suffix)
+        try:
+            found[pod] = exchanger.read_count(file)
+        except RawDataError as error:
+            raise RawDataError(f"{file.relative_to(recording.directory)}: {error}") from None
+    return found
 
 
 def joined(tables: Sequence[pd.DataFrame]) -> pd.DataFrame:

@@ -33,7 +33,7 @@ from bench.recording import atomic
 from bench.recording.records import Foreseen, RunRecord
 from testbed.scenario import Requests, Scenario, Traffic
 from testbed.scenario.goodput import expected_goodput_of
-from testbed.scenario.words import Title
+from testbed.scenario.words import Name, Title
 
 
 class RepetitionSummary(Measured):
@@ -294,17 +294,24 @@ class RequestsSummary(Part):
     lost_share: float | None  # the most that may be lost; null: not judged
     idle: list[IdlePath]
     phases: dict[Phase, RequestsPhaseSummary]
+    # To a service: how many each of its pods has seen, in all repetitions.
+    endpoints: dict[Name, int] = Field({}, exclude_if=lambda known: not known)
 
 
 def requests_of(
-    scenario: Scenario, latencies: Iterable[Latency], idle: Mapping[str, Sequence[IdlePath]]
+    scenario: Scenario,
+    latencies: Iterable[Latency],
+    idle: Mapping[str, Sequence[IdlePath]],
+    endpoints: Mapping[str, Mapping[str, int]] | None = None,
 ) -> list[RequestsSummary]:
     """Return what is told of each kind of requests, in the scenario's order."""
     observed: dict[str, list[Latency]] = {}
     for latency in latencies:
         observed.setdefault(latency.requests.label, []).append(latency)
     return [
-        _requests(scenario, one, observed.get(one.label, []), idle.get(one.label, []))
+        _requests(scenario, one, observed.get(one.label, []), idle.get(one.label, [])).model_copy(
+            update={"endpoints": dict((endpoints or {}).get(one.label, {}))}
+        )
         for one in scenario.requests
     ]
 

@@ -115,7 +115,11 @@ class Exchange(NamedTuple):
 
 
 class Exchanger(Tool):
-    """A tool that makes requests: what counts is how long each exchange takes, and whether it ends."""
+    """A tool that makes requests: what counts is how long each exchange takes, and whether it ends.
+
+    What is sent to a service has several receivers, none of which knows its sender. Each ends with its
+    standard input then, and says how many requests it has seen.
+    """
 
     @abstractmethod
     def receiver(self, addressing: Addressing, requests: Requests) -> list[str]:
@@ -123,7 +127,7 @@ class Exchanger(Tool):
 
     @abstractmethod
     def sender(self, addressing: Addressing, requests: Requests, address: str) -> list[str]:
-        """Return the command of what asks; ``address`` is the receiver's."""
+        """Return the command of what asks; ``address`` is the receiver's, or a service's."""
 
     @abstractmethod
     def echo(self, requests: Requests, address: str) -> list[str]:
@@ -132,6 +136,10 @@ class Exchanger(Tool):
     @abstractmethod
     def read_exchanges(self, file: Path, count: int) -> list[Exchange]:
         """Return the ``count`` exchanges in a sender's output, as they were due. Raises RawDataError."""
+
+    def read_count(self, file: Path) -> int:
+        """Return how many requests a receiver's output says that it has seen. Raises RawDataError."""
+        raise RawDataError(f"generator {self.name!r} does not say how many requests a receiver has seen")
 
     def faults(self, requests: Requests) -> Iterable[tuple[str, str]]:
         """Return what it cannot do of what requests ask for: the field, and what would be right."""

@@ -54,7 +54,7 @@ class Iperf3(Generator):
         mtu = path_of(scenario, traffic.source)[0]
         block = traffic.size or block_size(rate, interval, traffic.protocol, mtu)
         command = [
-            "iperf3", "--client", address, "--port", str(addressing.port_of(traffic)),
+            "iperf3", "--client", address, "--port", str(addressing.port_for(traffic)),
             "--time", str(traffic.duration), "--interval", f"{interval:g}", "--json",
             "--length", str(block), "--parallel", str(traffic.parallel),
             "--connect-timeout", str(CONNECT_MILLISECONDS),

@@ -356,7 +356,11 @@ def ask(planned: Plan, directory: Path) -> None:
     # At the same time: a processor that sleeps takes long to wake, for both alike.
     work: list[Callable[[], object]] = [
         partial(transfers.run, planned, directory, lambda _seconds, _rates: None),
-        *(partial(_ping, one, directory, names[one.traffic.label]) for one in planned.transfers),
+        *(
+            partial(_ping, one, directory, names[one.traffic.label])
+            for one in planned.transfers
+            if not one.told_to_end  # nobody answers pings at a service's address
+        ),
     ]
     in_parallel(lambda one: one(), work)
 

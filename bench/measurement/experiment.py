@@ -36,7 +36,7 @@ from bench.recording.records import (
 )
 from testbed.access import locks
 from testbed.assembly import assemble, on_clusters
-from testbed.scenario import Scenario, render_yaml
+from testbed.scenario import Scenario, render_yaml, service_rules
 from testbed.testbed import Testbed
 
 CALIBRATING = "calibration: the same paths without shaping, and beside what disturbs"
@@ -280,6 +280,7 @@ def _record(recording: Recording, begun: _Begun, measured: _Measured) -> RunReco
             *measured.notes,
             *dict.fromkeys(note for one in finished for note in one.notes),
             *begun.probed.promise.notes,
+            *service_rules.warned(begun.scenario),
         ],
         retry_of=beginning.retry_of,
         files=directory.digests(recording),

@@ -103,6 +103,7 @@ def _planned(testbed: Testbed, transfer: Transfer, interval: float) -> Planned:
         receiver=receiver,
         ready=tool.ready(addressing, transfer),
         sender=sender,
+        told_to_end=isinstance(transfer, Requests) and transfer.destination in addressing.scenario.services,
     )
 
 

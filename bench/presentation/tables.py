@@ -100,9 +100,9 @@ def requests(summary: Summary) -> Table:
 
 
 def paths(summary: Summary) -> Iterator[Text]:
-    """Yield a line for each kind of requests on what they take where nothing else is under way."""
+    """Yield lines for each kind of requests: on what they take on an idle path, and on who answered."""
     for one in summary.requests:
-        if said := wording.idle(one):
+        for said in filter(None, (wording.idle(one), wording.endpoints(one))):
             yield verbatim(f"{one.name}: {said}")
 
 

@@ -106,6 +106,12 @@ def idle(requests: RequestsSummary) -> str:
     return f"on the idle path {', '.join(parts)}" if parts else ""
 
 
+def endpoints(requests: RequestsSummary) -> str:
+    """Return how many requests each pod of a service has seen; empty if they were not to one."""
+    seen = ", ".join(f"{pod} {count:,}" for pod, count in requests.endpoints.items())
+    return f"requests that each pod has seen: {seen}" if seen else ""
+
+
 def softirq(machine: Machine) -> str:
     """Return the share of each processor's time in software interrupts, machine by machine."""
     if machine.softirq is None:

@@ -110,7 +110,7 @@ class Exchange(Generator):
 
     def sender(self, addressing: Addressing, traffic: Traffic, address: str, interval: float) -> list[str]:
         """Return the command that asks and takes the time."""
-        port, seconds, pause = str(addressing.port_of(traffic)), str(traffic.duration), self.settings.pause
+        port, seconds, pause = str(addressing.port_for(traffic)), str(traffic.duration), self.settings.pause
         return [PYTHON, "-IS", "-c", PROGRAM, "ask", port, f"{interval:g}", address, seconds, f"{pause:g}"]
 
     def faults(self, traffic: Traffic) -> Iterator[tuple[str, str]]:

@@ -141,6 +141,10 @@ class Addressing:
         """Return where a cluster's services have their addresses."""
         return self._service_ranges[cluster]
 
+    def service(self, name: str) -> IPv4Address:
+        """Return a service's address."""
+        return self._services[name]
+
     def network(self, cluster: str) -> networks.Network:
         """Return what kind a cluster's pod network is."""
         return networks.of(self.scenario.clusters[cluster])
@@ -186,6 +190,10 @@ class Addressing:
     def port_of(self, transfer: Transfer) -> int:
         """Return the port of a transfer's own receiver: one receiver serves one sender."""
         return self._ports[transfer.label]
+
+    def port_for(self, transfer: Transfer) -> int:
+        """Return the port to which a transfer is sent: its receiver's, or the service's."""
+        return self._service_ports.get(transfer.label) or self.port_of(transfer)
 
     def position(self, cluster: str) -> int:
         """Return how many earlier clusters have the same master: those have the usual ports."""
@@ -249,6 +257,14 @@ class Addressing:
     @cached_property
     def _service_ranges(self) -> dict[str, IPv4Network]:
         return services.ranges(self.scenario)
+
+    @cached_property
+    def _services(self) -> dict[str, IPv4Address]:
+        return services.addresses(self.scenario, self._service_ranges)
+
+    @cached_property
+    def _service_ports(self) -> dict[str, int]:
+        return services.ports(self.scenario)
 
     @cached_property
     def _flannel_networks(self) -> dict[str, IPv4Network]:

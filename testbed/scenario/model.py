@@ -123,6 +123,12 @@ class Node(Part):
     labels: dict[Label, LabelValue] | None = Field(
         None, description="by which pod_cidrs are chosen for it; its name and zone are labels by themselves"
     )
+    cpus: float | None = Field(
+        None,
+        gt=0,
+        le=4096,
+        description="processors, by which hints share out endpoints; where no node says any, all are alike",
+    )
     expect: Literal["unassigned"] | None = Field(
         None, description="unassigned: as a worker it waits for a block of addresses that no pod_cidrs have"
     )
@@ -290,6 +296,27 @@ class Container(Part):
     node: Name = Field(description="where it runs")
 
 
+class Service(Part):
+    """One address for several pods: each connection to it gets one of them, its endpoint."""
+
+    cluster: Name = Field(description="whose service it is")
+    pods: list[Name] = Field(min_length=1, description="its endpoints: pods of its cluster")
+    address: Address | None = Field(
+        None, description="in the cluster's range of services; without one the next that is free, from .11 on"
+    )
+    port: int = Field(
+        80, ge=1, le=65_535, description="of the first that is sent to it; what else is sent has the next"
+    )
+    hints: Literal["off", "auto", "strict", "close", "nearest"] = Field(
+        "off",
+        description="which endpoints a zone's nodes use; auto: as Kubernetes' Topology Aware Hints, strict: "
+        "the same, and never above 120 % of an even share, close: the own zone's, nearest: by trunks' delays",
+    )
+    policy: Literal["Cluster", "Local"] = Field(
+        "Cluster", description="internalTrafficPolicy; Local: only endpoints on the sender's node"
+    )
+
+
 TrafficEndpoint = Name
 
 
@@ -298,7 +325,9 @@ class Transfer(Part):
 
     name: Title | None = Field(None, min_length=1, max_length=60, description="default: FROM -> TO")
     source: TrafficEndpoint = Field(alias="from", description="the pod or container that sends")
-    destination: TrafficEndpoint = Field(alias="to", description="the pod or container that receives")
+    destination: TrafficEndpoint = Field(
+        alias="to", description="the pod, container or service that receives; flows: a service of one pod"
+    )
     protocol: Literal["tcp", "udp"] = Field("tcp", description="a flow by UDP needs a rate")
     start: Seconds = Field(0.0, description="seconds after the run's beginning")
     duration: int = Field(10, ge=1, le=86_400, description="seconds; iperf3 counts whole ones")
@@ -457,6 +486,9 @@ class Scenario(Part):
     shaping: Shaping | None = Field(None, description="HTB at one place; with enforcement none only")
     pods: dict[Name, Pod] = Field(min_length=1)
     containers: dict[Name, Container] = Field({})
+    services: dict[Name, Service] = Field(
+        {}, description="addresses of several pods, by name", exclude_if=lambda known: not known
+    )
     flows: list[Traffic] = Field([])
     disturbances: list[Traffic] = Field([])
     requests: list[Requests] = Field([])
@@ -514,7 +546,8 @@ class Scenario(Part):
 
     def receivers_of(self, transfer: Transfer) -> tuple[str, ...]:
         """Return the pods or containers at which a transfer may arrive: of a service, all of its pods."""
-        return (transfer.destination,)
+        service = self.services.get(transfer.destination)
+        return (transfer.destination,) if service is None else tuple(service.pods)
 
     def nodes_of(self, transfer: Transfer) -> tuple[str, str]:
         """Return the nodes of a transfer's sender and of its receiver; of several receivers, of the first."""

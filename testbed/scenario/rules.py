@@ -2,7 +2,7 @@
 
 Each rule yields faults: the path to the field at fault and what would be right. Rules that need names to
 exist only look at those that do, so one wrong name gives one fault. What is sent has rules of its own, in
-``traffic_rules``, and so have pods' addresses, in ``block_rules``.
+``traffic_rules``, and so have pods' addresses, in ``block_rules``, and services, in ``service_rules``.
 """
 
 from __future__ import annotations
@@ -11,7 +11,15 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from ipaddress import IPv4Address, IPv4Network, IPv6Network
 
-from testbed.scenario import block_rules, enforcements, links, networks, services, traffic_rules
+from testbed.scenario import (
+    block_rules,
+    enforcements,
+    links,
+    networks,
+    service_rules,
+    services,
+    traffic_rules,
+)
 from testbed.scenario.addressing import Addressing, first_of_pods
 from testbed.scenario.block_rules import PROBES, RESERVED_ADDRESSES
 from testbed.scenario.faults import Fault, Path, listed, render_path, unknown
@@ -51,6 +59,7 @@ def faults(scenario: Scenario) -> list[Fault]:
         _ranges,
         _containers,
         _names,
+        *service_rules.RULES,
         *traffic_rules.RULES,
         *_added,
     )
@@ -299,7 +308,7 @@ def _containers(scenario: Scenario) -> Iterator[Fault]:
 
 def _names(scenario: Scenario) -> Iterator[Fault]:
     seen: dict[str, Path] = {}
-    for group in ("pods", "containers"):
+    for group in ("pods", "containers", "services"):
         for name in getattr(scenario, group):
             at: Path = (group, name)
             # Kubernetes knows small letters only, so A-1 and a-1 would be one pod.

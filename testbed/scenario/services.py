@@ -1,35 +1,75 @@
-"""Where a cluster's services have their addresses: in a range of the cluster's own."""
+"""Where a cluster's services have their addresses and ports: in a range of the cluster's own."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from ipaddress import IPv4Network
+from collections.abc import Iterator, Mapping
+from ipaddress import IPv4Address, IPv4Network
 
-from testbed.scenario.model import Scenario
+from testbed.scenario.model import Scenario, Transfer
 
 # Kubernetes' usual one, then the next ones of as many addresses.
 FIRST, USUAL_PREFIX = IPv4Network("10.96.0.0/16"), 16
 END = IPv4Network("10.0.0.0/8")
 # What a kube-apiserver takes: no more than 20 bits (its validateClusterIPFlags), no fewer than 3.
+Ranges = Mapping[str, IPv4Network]  # by cluster
 SHORTEST_PREFIX, LONGEST_PREFIX = 12, 29
+# The first address of a range is that of a cluster's own API; from it to the tenth, clusters' own things are.
+API, FIRST_SERVICE = 1, 11
 
 
 def ranges(scenario: Scenario) -> dict[str, IPv4Network]:
     """Return each cluster's range: what it says, else the next usual one in which nobody else has addresses.
 
-    Where pods have all of them it is the first, in which services cannot be reached then.
+    Where there is none left it is the first, in which services cannot be reached then.
     """
+    return {name: found or FIRST for name, found in free_ranges(scenario).items()}
+
+
+def free_ranges(scenario: Scenario) -> dict[str, IPv4Network | None]:
+    """Return the same, and nothing where there is none left."""
     taken = [scenario.underlay.cidr, scenario.container_cidr]
     for cluster in scenario.clusters.values():
         taken += [*cluster.pod_networks, *([cluster.service_cidr] if cluster.service_cidr else [])]
+    usual = (one for one in END.subnets(new_prefix=USUAL_PREFIX) if one >= FIRST)
+    free = (one for one in usual if not any(map(one.overlaps, taken)))
+    return {name: one.service_cidr or next(free, None) for name, one in scenario.clusters.items()}
+
+
+def addresses(scenario: Scenario, within: Ranges) -> dict[str, IPv4Address]:
+    """Return each service's address: what it says, else the next of its cluster's range that is free.
+
+    ``within`` are the clusters' ranges. Raises LookupError where one has no room.
+    """
+    taken = {service.address for service in scenario.services.values()}
+    free = {name: (one for one in usable(network) if one not in taken) for name, network in within.items()}
     found = {}
-    for name, cluster in scenario.clusters.items():
-        found[name] = cluster.service_cidr or _next(taken)
-        taken.append(found[name])
+    for name, service in scenario.services.items():
+        address = service.address or next(free[service.cluster], None)
+        if address is None:
+            raise LookupError(f"{within[service.cluster]} has no address left for service {name!r}")
+        found[name] = address
     return found
 
 
-def _next(taken: Iterable[IPv4Network]) -> IPv4Network:
-    usual = END.subnets(new_prefix=USUAL_PREFIX)
-    free = (one for one in usual if one >= FIRST and not any(map(one.overlaps, taken)))
-    return next(free, FIRST)
+def usable(network: IPv4Network) -> Iterator[IPv4Address]:
+    """Yield the addresses of a range that services are given: none that Kubernetes gives by itself."""
+    first = FIRST_SERVICE if network.num_addresses > 2 * FIRST_SERVICE else API + 1
+    return (network[number] for number in range(first, network.num_addresses - 1))
+
+
+def sent(scenario: Scenario) -> dict[str, list[Transfer]]:
+    """Return what is sent to each service, in the order in which it has its ports."""
+    found: dict[str, list[Transfer]] = {name: [] for name in scenario.services}
+    for transfer in scenario.transfers:
+        if transfer.destination in found:
+            found[transfer.destination].append(transfer)
+    return found
+
+
+def ports(scenario: Scenario) -> dict[str, int]:
+    """Return the port of its service to which each transfer is sent that is sent to one, by its label."""
+    return {
+        transfer.label: scenario.services[name].port + number
+        for name, transfers in sent(scenario).items()
+        for number, transfer in enumerate(transfers)
+    }

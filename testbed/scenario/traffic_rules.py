@@ -41,9 +41,14 @@ def _traffic(scenario: Scenario) -> Iterator[Fault]:
     for at, transfer in transfers(scenario):
         group = str(at[0])
         ends = known[group]
-        for field, end in (("from", transfer.source), ("to", transfer.destination)):
-            if end not in ends:
-                yield Fault((*at, field), unknown(kinds[group], end, ends))
+        if transfer.source not in ends:
+            yield Fault((*at, "from"), unknown(kinds[group], transfer.source, ends))
+        if transfer.destination in scenario.services:
+            yield from _served(scenario, at, transfer)
+        elif transfer.destination not in ends:
+            others = " or service" if scenario.services else ""
+            found = {**dict.fromkeys(ends), **scenario.services}.keys()
+            yield Fault((*at, "to"), unknown(f"{kinds[group]}{others}", transfer.destination, found))
         if transfer.source == transfer.destination:
             yield Fault((*at, "to"), f"{transfer.destination!r} would send to itself")
         elif transfer.source in ends and transfer.destination in ends:
@@ -90,6 +95,20 @@ def _reachable(scenario: Scenario, at: Path, traffic: Transfer) -> Iterator[Faul
             )
     elif source or destination:
         yield Fault((*at, "to"), "a pod and a container have no network in common")
+
+
+def _served(scenario: Scenario, at: Path, transfer: Transfer) -> Iterator[Fault]:
+    """Pods ask services of their cluster; a flow has several connections, which must have one endpoint."""
+    service, sender = scenario.services[transfer.destination], scenario.pods.get(transfer.source)
+    name = transfer.destination
+    if transfer.source in scenario.containers:
+        yield Fault((*at, "to"), f"a container does not reach service {name!r}, which is for pods")
+    elif sender and sender.cluster != service.cluster and service.cluster in scenario.clusters:
+        words = f"{name!r} is in cluster {service.cluster!r}, {transfer.source!r} in {sender.cluster!r}"
+        yield Fault((*at, "to"), words)
+    if isinstance(transfer, Traffic) and len(service.pods) > 1:
+        words = f"service {name!r} has {len(service.pods)} pods, and a flow's connections may get different"
+        yield Fault((*at, "to"), f"{words} ones: send it to a pod, or to a service of one; or make requests")
 
 
 def _disturbances(scenario: Scenario) -> Iterator[Fault]:

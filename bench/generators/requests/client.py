@@ -341,7 +341,7 @@ class Work:
 
     def prepare(self) -> None:
         """Get in touch with the server; what is kept is connected before the first exchange is due."""
-        if self.wishes["protocol"] != "icmp":
+        if self.wishes["protocol"] != "icmp" and not self.wishes["served"]:
             # The first connection is for its end, which is the server's.
             self.control = socket.create_connection(self.peer, timeout=CONNECT_SECONDS)
         if self.wishes["connections"] == "kept":

@@ -1,10 +1,11 @@
 """Answers requests as they come; the other end of ``client``.
 
 Run as a program in a pod's network, with its wishes as JSON in its first argument: ``protocol`` (tcp or udp),
-``port``, ``size`` and ``answer`` in bytes, ``connections`` (new or kept), ``congestion``. It listens by TCP
-whatever the protocol is: the first connection is for its end, and carries nothing. When that one ends it
-writes how many requests it has seen to its standard output, as JSON, and ends. Standard library alone,
-Python 3.9 or newer: it runs on nodes.
+``port``, ``size`` and ``answer`` in bytes, ``connections`` (new or kept), ``congestion``, ``served``. It
+listens by TCP whatever the protocol is: the first connection is for its end, and carries nothing. Where it is
+one of several behind a service (``served``), no connection is known to be for it, and the end of its standard
+input is its own. Then it writes how many requests it has seen to its standard output, as JSON, and ends.
+Standard library alone, Python 3.9 or newer: it runs on nodes.
 """
 
 from __future__ import annotations
@@ -44,6 +45,10 @@ class Server:
         self.listener = socket.create_server(address, backlog=BACKLOG)
         congest(self.listener, wishes["congestion"])
         self.watch(self.listener, lambda _: self.accept())
+        if wishes["served"]:
+            self.control = sys.stdin.fileno()
+            self.epoll.register(self.control, select.EPOLLIN)
+            self.handlers[self.control] = self.leave
         if wishes["protocol"] == "udp":
             self.datagrams = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
             with suppress(OSError):  # if it may: else the system's default
@@ -88,6 +93,10 @@ class Server:
             return
         except OSError:
             self.over = True
+
+    def leave(self, _events: int) -> None:
+        """Come to an end: nobody says anything on standard input."""
+        self.over = True
 
     def reply(self) -> None:
         """Answer what datagrams there are."""

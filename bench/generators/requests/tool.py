@@ -49,7 +49,8 @@ class RequestsTool(Exchanger):
 
     def sender(self, addressing: Addressing, requests: Requests, address: str) -> list[str]:
         """Return the command of the client."""
-        return _command("client", {**_wishes(addressing, requests), **_pace(requests), "address": address})
+        wishes = {**_wishes(addressing, requests), **_pace(requests)}
+        return _command("client", {**wishes, "address": address, "port": addressing.port_for(requests)})
 
     def echo(self, requests: Requests, address: str) -> list[str]:
         """Return the command of the client that asks the kernel."""
@@ -74,6 +75,15 @@ class RequestsTool(Exchanger):
             raise RawDataError("the exchanges are not in the order in which they were due")
         return found
 
+    def read_count(self, file: Path) -> int:
+        """Return how many requests a server has seen. Raises RawDataError for what it would not write."""
+        try:
+            return int(json.loads(texts.read_bytes(file))["requests"])
+        except texts.TextError as error:
+            raise RawDataError(str(error)) from None
+        except (ValueError, TypeError, KeyError) as error:
+            raise RawDataError(f"not the counts of a server: {error!r}") from None
+
     def complaint(self, output: Path, errors: Path) -> str | None:
         """Return the last words on standard error; an empty line there says only that the client is ready."""
         said = errors.read_text(encoding="utf-8", errors="replace").splitlines()
@@ -88,6 +98,7 @@ def _wishes(addressing: Addressing, requests: Requests) -> dict[str, Any]:
         "answer": requests.answer,
         "connections": requests.connections,
         "congestion": addressing.scenario.measurement.congestion_control,
+        "served": requests.destination in addressing.scenario.services,
     }
 
 

@@ -23,7 +23,8 @@ CGROUPS = "/sys/fs/cgroup"
 # Beside the nodes' first processes: what brings them up, 16 commands at a time (in_parallel), each with the
 # way there, a plugin and its tools.
 PASSING_PROCESSES = 256
-# Of this process: its own, and those of 16 commands at a time; then one for each transfer's sender.
+# Of this process: its own, and those of 16 commands at a time; then one for each transfer's sender, and for
+# each server of a service.
 PASSING_FILES = 256
 # Since then permanent neighbours, as a pod network's are, do not count (Linux, commit 58956317c8de). The
 # limit is one for all namespaces together.
@@ -31,6 +32,7 @@ PERMANENT_UNCOUNTED = (5, 0)
 # Measured on Linux 6.18 with 2 processors; the kernel keeps some of it for each processor.
 NAMESPACE_MB = 0.6  # a network namespace with its interfaces, and a node's first process
 RELAY_MB = 12  # of a trunk that takes time, beside the packets that it holds
+PROXY_MB = 14  # of a cluster's services on a node
 ENTRY_MB = 0.0016  # route, neighbour and forwarding entry of one node on another
 
 
@@ -78,13 +80,23 @@ def _namespaces(scenario: Scenario, readings: Readings) -> Iterator[Limit]:
     delayed = [zone for zone in scenario.zones.values() if zone.delay]
     memory = networks * NAMESPACE_MB + _entries(scenario) * ENTRY_MB
     memory += sum(2 * trunks.held(zone) / 1e6 + RELAY_MB for zone in delayed)
+    served = {service.cluster for service in scenario.services.values()}
+    proxies = sum(len(scenario.clusters[cluster].nodes) for cluster in served)
+    memory += proxies * PROXY_MB
     yield Limit("network namespaces", readings.net_namespaces, networks, "sysctl user.max_net_namespaces")
     yield Limit("mount namespaces", readings.mount_namespaces, 1 + nodes, "sysctl user.max_mnt_namespaces")
     yield Limit(
-        "processes", readings.processes, 1 + nodes + 2 * len(delayed) + PASSING_PROCESSES,
+        "processes", readings.processes, 1 + nodes + 2 * (len(delayed) + proxies) + PASSING_PROCESSES,
         "sysctl kernel.pid_max and kernel.threads-max, pids.max of the cgroup, ulimit -u",
     )  # fmt: skip
-    yield Limit("open files", readings.files, PASSING_FILES + len(scenario.transfers), "ulimit -n")
+    told = [
+        pod
+        for one in scenario.requests
+        if one.destination in scenario.services
+        for pod in scenario.receivers_of(one)
+    ]
+    files = PASSING_FILES + len(scenario.transfers) + len(told)
+    yield Limit("open files", readings.files, files, "ulimit -n")
     yield Limit("MB of memory", readings.memory, ceil(memory), "what is free, or the cgroup's limit")
 
 

@@ -131,7 +131,7 @@ def _ingress(evidence: Evidence) -> Judgement:
     """Return whether a pod receives its rate: what it lets through of a flow is as if it sent it."""
     scenario = evidence.runs["ingress"].scenario
     flow = next(one for one in scenario.flows if one.label == TOWARDS)
-    back = flow.model_copy(update={"source": flow.destination, "destination": flow.source})
+    back = flow.model_copy(update={"source": scenario.receivers_of(flow)[0], "destination": flow.source})
     expected = expected_goodput_of(scenario, back)
     return goodput.judge(evidence.runs, [("ingress", TOWARDS, FIRST)], expected_bps=expected)
 

@@ -110,6 +110,7 @@ def test_both_ends_are_told_the_same(tmp_path: Path) -> None:
     assert answering == {
         "protocol": "udp", "port": FIRST_PORT + 3, "size": 100, "answer": 200, "connections": "kept",
         "congestion": "cubic",
+        "served": False,
     }  # fmt: skip
     assert asked == {**answering, "rate": 10, "count": 30, "patience": 5, "address": "172.16.2.2"}
 

@@ -64,6 +64,22 @@ def test_what_is_one_too_few_is_said_and_what_is_just_enough_is_not(
     assert exceeded(scenario(), Readings(**{**vars(AMPLE), name: most + 1})) == []
 
 
+def test_services_take_a_proxy_on_each_node_and_a_server_in_each_pod() -> None:
+    of = scenario()
+    served = Scenario.model_validate(
+        {
+            **of.model_dump(by_alias=True, exclude_none=True),
+            "services": {"web": {"cluster": "a", "pods": ["P0", "P1"]}},
+            "requests": [{"from": "P0", "to": "web", "rate": 1}],
+        }
+    )
+    none = Readings(release=(6, 1), processes=0, files=0, memory=0)
+    before, after = ({one.what: one.needed for one in exceeded(each, none)} for each in (of, served))
+    assert after["processes"] - before["processes"] == 2 * len(of.nodes)
+    assert after["open files"] - before["open files"] == 1 + 2
+    assert after["MB of memory"] - before["MB of memory"] == len(of.nodes) * limits.PROXY_MB
+
+
 def test_a_bridge_has_a_port_for_each_pod_of_a_cluster_on_a_node() -> None:
     assert exceeded(scenario(pods=1023), AMPLE) == []
     (limit,) = exceeded(scenario(pods=1024), AMPLE)

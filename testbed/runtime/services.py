@@ -1,0 +1,212 @@
+"""Services where nobody else serves them: on every node of a cluster that has some, a proxy of ours.
+
+It is the one that clusters get (``edge.services.proxy``), and reads in a file what their API would tell it.
+Here is what that file says, and who starts and looks after the proxies.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from edge.services.annotations import ZONE_HINTS, annotation_of, annotations_of
+from edge.services.endpoints import Endpoint, Slice
+from testbed import resources
+from testbed.access.batch import Step, look, take
+from testbed.access.components import Component
+from testbed.access.place import Node, PodPlace, in_parallel, path_on
+from testbed.scenario import Requests, Transfer, service_hints, services
+from testbed.scenario.addressing import Addressing
+
+DIRECTORY = "/run/services"
+READY_SECONDS = 30.0
+# How the file is to be read: hints are an annotation on slices, of whatever mode they are.
+VERSION = (1, 20)
+_SLICES = "discovery.k8s.io/v1beta1"
+
+
+def render(addressing: Addressing, cluster: str, pods: Mapping[str, str]) -> str:
+    """Return a cluster's services and their endpoints, as a list of Kubernetes' objects.
+
+    ``pods`` are the addresses of those that run.
+    """
+    own = [name for name, one in addressing.scenario.services.items() if one.cluster == cluster]
+    sent = services.sent(addressing.scenario)
+    items = [item for name in own for item in _objects(addressing, name, sent[name], pods)]
+    return json.dumps({"apiVersion": "v1", "kind": "List", "items": items}, indent=1) + "\n"
+
+
+def _objects(
+    addressing: Addressing, name: str, sent: list[Transfer], pods: Mapping[str, str]
+) -> Iterator[dict[str, Any]]:
+    """Yield a Service and its slice."""
+    own = addressing.scenario.services[name]
+    endpoints = service_hints.slice_of(addressing.scenario, name, pods, pods)
+    hinted = service_hints.hinted(addressing, name, endpoints).slices[0]
+    ports = list(_ports(addressing, name, sent))
+    yield {
+        "apiVersion": "v1",
+        "kind": "Service",
+        "metadata": {
+            "name": name.lower(),
+            "namespace": "default",
+            "annotations": annotations_of(own.hints, VERSION),
+        },
+        "spec": {
+            "clusterIP": str(addressing.service(name)),
+            "internalTrafficPolicy": own.policy,
+            "ports": [
+                {"name": one.name, "protocol": one.protocol, "port": one.number, "targetPort": one.target}
+                for one in ports
+            ],
+        },
+    }
+    yield {
+        "apiVersion": _SLICES,
+        "kind": "EndpointSlice",
+        "metadata": {
+            "name": name.lower(),
+            "namespace": "default",
+            "labels": {"kubernetes.io/service-name": name.lower()},
+            "annotations": _zone_hints(hinted),
+        },
+        "addressType": "IPv4",
+        "endpoints": [_endpoint(one) for one in hinted.endpoints],
+        "ports": [{"name": one.name, "protocol": one.protocol, "port": one.target} for one in ports],
+    }
+
+
+@dataclass(frozen=True)
+class _Port:
+    """A port of a service, and the one behind it."""
+
+    number: int
+    protocol: str
+    target: int
+
+    @property
+    def name(self) -> str:
+        return f"{self.protocol.lower()}-{self.number}"
+
+
+def _ports(addressing: Addressing, name: str, sent: list[Transfer]) -> Iterator[_Port]:
+    """Yield a service's ports: one for each transfer to it, or, where there is none, what it says."""
+    for one in sent:
+        protocols = {one.protocol} if isinstance(one, Requests) else {"tcp", one.protocol}  # iperf3 has both
+        for protocol in sorted(protocols):
+            yield _Port(addressing.port_for(one), protocol.upper(), addressing.port_of(one))
+    if not sent:
+        port = addressing.scenario.services[name].port
+        yield from (_Port(port, protocol, port) for protocol in ("TCP", "UDP"))
+
+
+def _endpoint(one: Endpoint) -> dict[str, Any]:
+    topology = {"kubernetes.io/hostname": one.node}
+    if one.zone:
+        topology["topology.kubernetes.io/zone"] = one.zone
+    return {"addresses": [one.address], "conditions": {"ready": one.ready}, "topology": topology}
+
+
+def _zone_hints(hinted: Slice) -> dict[str, str]:
+    text = annotation_of(hinted)
+    return {} if text is None else {ZONE_HINTS: text}
+
+
+class Proxies:
+    """The proxies of all clusters that have services, one on each of their nodes."""
+
+    def __init__(self, addressing: Addressing, nodes: Mapping[str, Node]) -> None:
+        self._addressing = addressing
+        self._clusters = list(dict.fromkeys(one.cluster for one in addressing.scenario.services.values()))
+        self._members = [
+            (cluster, nodes[node]) for cluster in self._clusters for node in addressing.members(cluster)
+        ]
+        self._components: list[Component] = []
+
+    def up(self, pods: Mapping[str, PodPlace]) -> None:
+        """Start them, and wait until each has written its rules. Raises ComponentError or CommandError."""
+        self.tell(pods)
+        self._components = in_parallel(lambda one: self._start(*one), self._members)
+        in_parallel(
+            lambda one: one[1].wait_until_it_says(_shown(one[0][0]), READY_SECONDS),
+            list(zip(self._members, self._components, strict=True)),
+        )
+
+    def tell(self, pods: Mapping[str, PodPlace]) -> None:
+        """Let them know which pods run; they see to it within a second. Raises CommandError."""
+        addresses = {name: place.address for name, place in pods.items()}
+        texts = {name: render(self._addressing, name, addresses) for name in self._clusters}
+        in_parallel(lambda one: _write(one[1], _file(one[0]), texts[one[0]]), self._members)
+        in_parallel(
+            lambda node: self._answer_themselves(node, pods),
+            {node.name: node for _, node in self._members}.values(),
+        )
+
+    def faults(self) -> list[str]:
+        """Return, in words, which of them have ended, and whose rules are not there any more."""
+
+        def fault(number: int) -> str | None:
+            (cluster, node), component = self._members[number], self._components[number]
+            (shown,) = look(node, [_shown(cluster)])
+            lacking = f"services of cluster {cluster} lack, on {node.name}: table ip {_table(cluster)}"
+            return component.fault() or (None if shown.status == 0 else lacking)
+
+        return [text for text in in_parallel(fault, range(len(self._components))) if text]
+
+    def _start(self, cluster: str, node: Node) -> Component:
+        addressing = self._addressing
+        zone = addressing.scenario.nodes[node.name].zone
+        argv = [
+            *("/usr/bin/python3", "-IS", path_on(node, resources.EDGE), "services-proxy"),
+            *("--cluster", cluster, "--services", str(addressing.service_range(cluster))),
+            *("--node", node.name, "--pods", str(addressing.pod_subnet(cluster, node.name))),
+            *(("--zone", zone) if zone else ()),
+            *("--file", _file(cluster)),
+        ]
+        component = Component(f"services' proxy of cluster {cluster}", node, _directory(cluster), argv)
+        component.start()
+        return component
+
+    def _answer_themselves(self, node: Node, pods: Mapping[str, PodPlace]) -> None:
+        """Let bridges send back to an endpoint what it asks of itself, where they have it come by.
+
+        A bridge whose packets pass the node's rules forwards what these translate, and not to where it came
+        from (net/bridge/br_forward.c, should_deliver).
+        """
+        scenario = self._addressing.scenario
+        ends = {pod for service in scenario.services.values() for pod in service.pods}
+        interfaces = {
+            place.host_interface
+            for name, place in pods.items()
+            if name in ends and scenario.pods[name].node == node.name
+        }
+        if not interfaces:
+            return
+        ports = {one["ifname"] for one in node.run(["bridge", "-j", "link", "show"]).json()}
+        text = "".join(f"link set dev {one} hairpin on\n" for one in sorted(interfaces & ports))
+        take(node, [Step(["bridge", "-batch", "-"], text)] if text else [])
+
+
+def _table(cluster: str) -> str:
+    return f"services-{cluster}"
+
+
+def _shown(cluster: str) -> list[str]:
+    return ["nft", "list", "set", "ip", _table(cluster), "servers"]
+
+
+def _directory(cluster: str) -> str:
+    return f"{DIRECTORY}/{cluster}"
+
+
+def _file(cluster: str) -> str:
+    return f"{_directory(cluster)}/services.json"
+
+
+def _write(node: Node, file: str, text: str) -> None:
+    """Put a file in place as a whole: whoever reads it may do so at any moment."""
+    directory = file.rpartition("/")[0]
+    steps = [Step(["mkdir", "-p", directory]), Step(["tee", f"{file}.new"], text)]
+    take(node, [*steps, Step(["mv", f"{file}.new", file])])

@@ -1,0 +1,125 @@
+"""Services of two clusters on the same workers: all is answered, by each pod as often, and seen to."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from bench.generators import exchanger_of
+from bench.measurement import transfers
+from bench.measurement.plan import plan
+from bench.recording.records import receiver_slug
+from testbed.assembly import assemble
+from testbed.scenario import load
+from testbed.testbed import Testbed
+from tests.paths import ROOT
+from tests.waiting import until
+
+SERVICES = ROOT / "scenarios" / "examples" / "services.yaml"
+WORKERS = ("worker-01", "worker-02")
+# Whether what a bridge forwards passes the node's tables; each network namespace has its own.
+BRIDGED = "/proc/sys/net/bridge/bridge-nf-call-iptables"
+
+
+@pytest.fixture(scope="module")
+def testbed() -> Iterator[Testbed]:
+    asked = (
+        "{name: web, from: A-1, to: web, rate: 300, connections: new}",
+        "{name: data, from: B-1, to: data, rate: 300, connections: new}",
+        "{name: by UDP, from: A-2, to: web, rate: 300, connections: new, protocol: udp}",
+    )
+    up = assemble(load(SERVICES, [f"requests=[{', '.join(asked)}]"], duration=1), "netns", "cni")
+    up.up()
+    try:
+        yield up
+    finally:
+        up.down()
+
+
+def seen(testbed: Testbed, directory: Path) -> dict[str, dict[str, int]]:
+    """Make all requests, see that each was answered, and return how many each pod has seen."""
+    planned = plan(testbed, testbed.scenario.transfers, 0.1)
+    done = transfers.run(planned, directory, lambda _seconds, _rates: None)
+    found = {}
+    for requests in testbed.scenario.requests:
+        transfer, tool = done.transfers[requests.label], exchanger_of(testbed.scenario, requests)
+        assert transfer.error is None
+        sent = tool.read_exchanges(directory / tool.file_name(transfer.slug, "sender"), requests.count)
+        assert [one for one in sent if one.status != "answered"] == []
+        found[requests.label] = {
+            pod: json.loads((directory / f"{receiver_slug(transfer.slug, pod)}.receiver.json").read_text())[
+                "requests"
+            ]
+            for pod in testbed.scenario.receivers_of(requests)
+        }
+        assert sum(found[requests.label].values()) == requests.count
+    return found
+
+
+def plausibility(counts: dict[str, int]) -> float:
+    """Return how likely three counts are that are at least as far from each other, by chi-squared."""
+    assert len(counts) == 3
+    even = sum(counts.values()) / 3
+    return math.exp(-sum((count - even) ** 2 / even for count in counts.values()) / 2)  # of two degrees
+
+
+def be_bridged(testbed: Testbed, bridged: str) -> None:
+    """Set whether bridged packets pass the tables, and wait until all proxies know."""
+    # What pods of one node ask of each other comes from the node, if nothing would translate the answers.
+    rules = 1 if bridged == "1" else 2
+    for name in WORKERS:
+        testbed.nodes[name].run(["tee", BRIDGED], stdin=bridged)
+    until(lambda: {masqueraded(testbed, name, one) for name in WORKERS for one in "ab"} == {rules})
+
+
+def masqueraded(testbed: Testbed, node: str, cluster: str) -> int:
+    """Return for how much the rules of a cluster on a node say that it comes from the node."""
+    listed = testbed.nodes[node].run(["nft", "list", "table", "ip", f"services-{cluster}"]).stdout
+    return listed.count(" masquerade\n")
+
+
+def test_both_clusters_services_are_answered_by_each_pod_as_often(testbed: Testbed, tmp_path: Path) -> None:
+    assert testbed.check() == []
+    found = seen(testbed, tmp_path / "first")
+    if min(map(plausibility, found.values())) <= 0.001:  # once in 300 times, of itself
+        found = seen(testbed, tmp_path / "again")
+    assert min(map(plausibility, found.values())) > 0.001, found
+
+
+@pytest.mark.long(one_in=0)
+@pytest.mark.parametrize("bridged", ["1", "0"])
+def test_so_they_are_whatever_bridged_packets_pass(testbed: Testbed, tmp_path: Path, bridged: str) -> None:
+    """Also the pod that asks itself."""
+    be_bridged(testbed, bridged)
+    assert min(seen(testbed, tmp_path)["data"].values()) > 0
+
+
+def endpoints(testbed: Testbed, node: str, cluster: str) -> set[str]:
+    """Return where the kernel of a node leads what is sent to a cluster's services."""
+    listed = testbed.nodes[node].run(["nft", "-j", "list", "map", "ip", f"services-{cluster}", "endpoints"])
+    (held,) = [one["map"].get("elem", []) for one in listed.json()["nftables"] if "map" in one]
+    return {value["concat"][0] for _, value in held}
+
+
+def test_a_pod_that_goes_is_no_endpoint_and_one_that_comes_is(testbed: Testbed) -> None:
+    every = {testbed.pods[pod].address for pod in ("A-2", "A-3", "A-4")}
+    gone = testbed.pods["A-4"].address
+    assert endpoints(testbed, "worker-01", "a") == every
+    testbed.remove("A-4")
+    until(lambda: endpoints(testbed, "worker-01", "a") == every - {gone})
+    testbed.add("A-4")
+    every = {testbed.pods[pod].address for pod in ("A-2", "A-3", "A-4")}
+    until(lambda: endpoints(testbed, "worker-01", "a") == every)
+    others = {testbed.pods[pod].address for pod in ("B-1", "B-2", "B-3")}
+    assert endpoints(testbed, "worker-01", "b") == others
+
+
+def test_a_proxy_that_ended_and_rules_that_went_are_faults(testbed: Testbed) -> None:
+    node = testbed.nodes["worker-01"]
+    node.run(["sh", "-c", 'kill -KILL "$(cat /run/services/a/pid)"'])
+    node.run(["nft", "delete", "table", "ip", "services-a"])
+    until(lambda: "services' proxy of cluster a on worker-01 ended with 137" in testbed.check()[0])
