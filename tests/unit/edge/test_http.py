@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 import json
-import select
-import socket
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
 
 from edge.http import AwayError, Question, RefusedError, Server
-from tests.waiting import PATIENCE, until
+from tests.waiting import PATIENCE
 
 OVER = threading.Event()
 
@@ -147,67 +145,3 @@ def test_a_token_is_read_each_time(server: Server, tmp_path: Path) -> None:
     with pytest.raises(AwayError, match="No such file"):
         asking.ask(post("/who"))
     asking.close()
-
-
-@contextmanager
-def saying(*answers: bytes) -> Iterator[Server]:
-    """Lend a server that says this, each on a connection of its own, and ends it."""
-
-    def serve() -> None:
-        for answer in answers:
-            connection, _ = listening.accept()
-            with connection:
-                connection.recv(1 << 16)
-                connection.sendall(answer)
-
-    with socket.create_server(("127.0.0.1", 0)) as listening:
-        thread = threading.Thread(target=serve)
-        thread.start()
-        server = Server(f"http://127.0.0.1:{listening.getsockname()[1]}", kept=1)
-        yield server
-        server.close()
-        thread.join()
-
-
-@pytest.mark.parametrize(
-    "answer",
-    [
-        b'HTTP/1.1 200 OK\r\nContent-Length: 8\r\n\r\n{"a": 1}',
-        b'HTTP/1.1 200\r\ncontent-length:8\r\n\r\n{"a": 1}',
-        b'HTTP/1.0 200 OK\r\n\r\n{"a": 1}',
-        b'HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 200 OK\r\nConnection: close\r\n\r\n{"a": 1}',
-        b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
-        b'3;of=mine\r\n{"a\r\n5\r\n": 1}\r\n0\r\nTrailer: x\r\n\r\n',
-    ],
-)
-def test_an_answer_has_its_end_by_length_by_chunks_or_with_its_connection(answer: bytes) -> None:
-    with saying(answer, answer) as server:
-        assert server.ask(post("/")) == {"a": 1}
-        until(lambda: not server._idle or select.select([server._idle[0].sock], [], [], 0)[0])
-        assert list(server.listen(post("/"), PATIENCE)) == [{"a": 1}]
-
-
-@pytest.mark.parametrize(
-    ("answer", "words"),
-    [
-        (b"", "the connection ended"),
-        (b"SSH-2.0-x\r\n", "not HTTP"),
-        (b"HTTP/1.1 OK\r\n\r\n", "not HTTP"),
-        (b"HTTP/1.1 200 OK\r\n", "the connection ended"),
-        (b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\n{}", "ended within the response"),
-        (b"HTTP/1.1 200 OK\r\nContent-Length: -1\r\n\r\n{}", "'-1' is not the length"),
-        (b"HTTP/1.1 200 OK\r\nContent-Length: 99999999\r\n\r\n{}", "longer than"),
-        (b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nx\r\n", "'x' is not the length"),
-        (b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\n{}\r\n", "the connection ended"),
-        (b"HTTP/1.1 200 OK\r\n" + 101 * b"A: b\r\n", "more than 100 headers"),
-    ],
-)
-def test_what_is_no_http_is_no_answer(answer: bytes, words: str) -> None:
-    with saying(answer) as server, pytest.raises(AwayError, match=words):
-        server.ask(post("/"))
-
-
-@pytest.mark.parametrize("path", ["/a b", "/a\r\nX: y", "/a\x7f"])
-def test_what_is_no_path_is_not_sent(server: Server, path: str) -> None:
-    with pytest.raises(AwayError, match="is not a path"):
-        server.ask(post(path))
