@@ -9,7 +9,7 @@ sys.path[0] = str(Path(__file__).resolve().parent.parent)
 
 from edge.addresses import controller, joining  # noqa: E402 (it is found only now)
 from edge.overlay import etcd, resolver  # noqa: E402
-from edge.services import proxy  # noqa: E402
+from edge.services import proxy, publisher  # noqa: E402
 
 PROGRAMS = {
     "resolver": resolver.main,
@@ -18,6 +18,7 @@ PROGRAMS = {
     "addresses": controller.main,
     "join": joining.main,
     "services-proxy": proxy.main,
+    "hints": publisher.main,
 }
 
 

@@ -11,6 +11,7 @@ import os
 import socket
 import threading
 import time
+import traceback
 from collections.abc import Callable
 from typing import Any, NamedTuple, Optional
 
@@ -21,6 +22,7 @@ LEASES = "/apis/coordination.k8s.io/v1/namespaces/{}/leases"
 # was begun before is over when the lease is.
 RENEWALS, PART = 4, 0.5
 SECONDS = 6
+FAILED_SECONDS = 5.0  # after a term that failed
 
 
 class Tenure(NamedTuple):
@@ -54,6 +56,29 @@ def positive(text: str) -> int:
 def new_holder() -> str:
     """Return a name that no other process has: one that comes after does not go on with what this began."""
     return f"{socket.gethostname()}_{os.getpid()}_{os.urandom(4).hex()}"
+
+
+def lead(
+    server: Server,
+    lease: str,
+    seconds: float,
+    run: Callable[[Leader], None],
+    stop: threading.Event,
+    log: Callable[[str], None],
+) -> None:
+    """Let a term run whenever the lease is held, until ``stop`` is set."""
+    tenure = Tenure(seconds, new_holder())
+    leader = Leader(server, lease, tenure, log)
+    while leader.wait(stop):
+        log(f"{tenure.holder} leads")
+        try:
+            run(leader)
+        except Exception:  # of any kind: who ended would act no more
+            log(traceback.format_exc())
+            stop.wait(FAILED_SECONDS)
+        if not stop.is_set():
+            log("leads no more")
+    leader.resign()
 
 
 class Leader:

@@ -14,7 +14,6 @@ import signal
 import sys
 import threading
 import time
-import traceback
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager, suppress
@@ -22,6 +21,7 @@ from ipaddress import ip_network
 from itertools import islice
 from typing import NamedTuple
 
+from edge import leader
 from edge.access import Access, access_of, add_options
 from edge.addresses import kinds, webhook
 from edge.addresses.allocation import Allocator, Range
@@ -31,8 +31,7 @@ from edge.addresses.cluster import CONFIGS, KINDS, NODES, Cluster
 from edge.addresses.space import Network
 from edge.addresses.webhook import Webhook
 from edge.http import AwayError, Json, Server
-from edge.leader import PART, Leader, Tenure, new_holder, positive
-from edge.leader import add_options as add_lease_options
+from edge.leader import PART, Leader, positive
 from edge.log import Logger
 from edge.watch import Listed, News
 
@@ -100,18 +99,14 @@ def answering(options: Options, server: Server, stop: threading.Event, log: Logg
 
 def lead(options: Options, server: Server, stop: threading.Event, log: Logger) -> None:
     """Give blocks whenever the lease is held, until ``stop`` is set."""
-    tenure = Tenure(options.lease_seconds, new_holder())
-    leader = Leader(server, options.lease, tenure, log)
-    while leader.wait(stop):
-        log(f"{tenure.holder} leads")
-        try:
-            Term(options, leader, log).run(stop)
-        except Exception:  # of any kind: who ended would leave all nodes without
-            log(traceback.format_exc())
-            stop.wait(LAST_RETRY)
-        if not stop.is_set():
-            log("leads no more")
-    leader.resign()
+    leader.lead(
+        server,
+        options.lease,
+        options.lease_seconds,
+        lambda held: Term(options, held, log).run(stop),
+        stop,
+        log,
+    )
 
 
 class Term:
@@ -326,7 +321,7 @@ def parse(arguments: Sequence[str]) -> Options:
         help="nodes wrap packets between pods: configs of two families must have this IPv4 range and prefix "
         "length of a block, like 10.60.0.0/16:24; without a value those of the first such config",
     )  # fmt: skip
-    add_lease_options(parser, LEASE)
+    leader.add_options(parser, LEASE)
     add("--at-once", metavar="N", default=AT_ONCE, type=positive, help="patches at a time (%(default)s)")
     add(
         "--webhook", metavar="NAME", default="",

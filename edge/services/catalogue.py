@@ -23,11 +23,11 @@ SERVICES = "/api/v1/services"
 SLICES = tuple(f"/apis/discovery.k8s.io/{version}/endpointslices" for version in ("v1", "v1beta1"))
 # Whose services are for another proxy, as kube-proxy reads it: nothing is said of them.
 _OTHERS = "service.kubernetes.io/service-proxy-name"
-_OF = "kubernetes.io/service-name"  # of a slice
+SERVICE_OF = "kubernetes.io/service-name"  # of a slice
 _PROTOCOLS = {"TCP": TCP, "UDP": UDP}
 
 # What reading an object that is not as an API writes it raises.
-_UNREADABLE = (KeyError, TypeError, ValueError, AttributeError)
+UNREADABLE = (KeyError, TypeError, ValueError, AttributeError)
 
 Name = tuple[str, str]  # namespace and name
 
@@ -98,13 +98,13 @@ class Catalogue:
         if isinstance(news, Listed):
             self._missing.discard(plural)
             known = self._slices if plural == "endpointslices" else self._services
-            objects = {_name(one): one for one in news.objects}
+            objects = {name_of(one): one for one in news.objects}
             for name in known.keys() - objects.keys():
                 change(name, None)
             for name, document in objects.items():
                 change(name, document)
         else:
-            change(_name(news.document), None if news.gone else news.document)
+            change(name_of(news.document), None if news.gone else news.document)
 
     def served(self) -> dict[Name, Served]:
         """Return what is done for each service."""
@@ -121,14 +121,12 @@ class Catalogue:
     def _serve(self, document: Json, slices: list[_Sliced]) -> Served:
         try:
             return serve(document, slices, self._where)
-        except _UNREADABLE as error:
+        except UNREADABLE as error:
             return _NOTHING._replace(left=(f"cannot be read ({error!r}): the service is left alone",))
 
     def reference(self, name: Name) -> Json:
         """Return what an event says a service is."""
-        metadata = self._services[name]["metadata"]
-        about = {key: metadata[key] for key in ("name", "namespace", "uid") if metadata.get(key)}
-        return {"apiVersion": "v1", "kind": "Service", **about}
+        return reference(self._services[name])
 
     def _service(self, name: Name, document: Optional[Json]) -> None:  # noqa: UP045
         if document is None:
@@ -151,7 +149,7 @@ class Catalogue:
     def _read(self, name: Name, document: Json) -> Optional[_Sliced]:  # noqa: UP045
         try:
             return _sliced(document)
-        except _UNREADABLE as error:
+        except UNREADABLE as error:
             self._log(f"slice {'/'.join(name)}: cannot be read, and is left alone: {error!r}")
             return None
 
@@ -246,7 +244,15 @@ def _beyond(spec: Json) -> Iterator[str]:
         yield "spec.clusterIPs: IPv6 is not supported: only the IPv4 address is served"
 
 
-def _name(document: Mapping[str, Any]) -> Name:
+def reference(service: Mapping[str, Any]) -> Json:
+    """Return what an event says a service is."""
+    metadata = service["metadata"]
+    about = {key: metadata[key] for key in ("name", "namespace", "uid") if metadata.get(key)}
+    return {"apiVersion": "v1", "kind": "Service", **about}
+
+
+def name_of(document: Mapping[str, Any]) -> Name:
+    """Return how an object is told from others of its kind."""
     metadata = document["metadata"]
     return metadata.get("namespace") or "default", metadata["name"]
 
@@ -254,7 +260,7 @@ def _name(document: Mapping[str, Any]) -> Name:
 def _sliced(document: Json) -> Optional[_Sliced]:  # noqa: UP045
     """Return what a slice says, unless it is of no service, or not of IPv4."""
     metadata = document["metadata"]
-    service = (metadata.get("labels") or {}).get(_OF)
+    service = (metadata.get("labels") or {}).get(SERVICE_OF)
     if not service or document.get("addressType", "IPv4") != "IPv4":
         return None
     ports = {
@@ -268,7 +274,7 @@ def _sliced(document: Json) -> Optional[_Sliced]:  # noqa: UP045
     for one in endpoints.endpoints:
         IPv4Address(one.address)
     hints = (metadata.get("annotations") or {}).get(ZONE_HINTS)
-    return _Sliced((_name(document)[0], service), ports, endpoints, hints)
+    return _Sliced((name_of(document)[0], service), ports, endpoints, hints)
 
 
 def _require_port(number: int) -> int:

@@ -31,6 +31,7 @@ _RELIEF, _EXACT_RELIEF = 1 / (1 + 0.2), 1 / MOST_LOAD
 Number = Union[float, Fraction]
 Delays = Mapping[tuple[str, str], float]  # seconds from one zone to another, said in either order
 NO_DELAYS: Delays = {}
+LIKE_DELAYS = "north:south=0.005,north:west=0.012"  # names of zones have no colon
 
 
 class Safeguard(Enum):
@@ -96,6 +97,22 @@ def allocate(mode: str, nodes: Sequence[Node], slices: Sequence[Slice], delays: 
     ``delays`` are for ``nearest`` alone; a pair that it lacks is farther apart than any it has.
     """
     return _BY_MODE[mode](nodes, slices, delays)
+
+
+def delays_of(text: str) -> Delays:
+    """Return delays that are written like LIKE_DELAYS, or a line each. Raises ValueError."""
+    found: dict[tuple[str, str], float] = {}
+    for item in text.replace(",", " ").split():
+        zones, _, seconds = item.partition("=")
+        one, _, other = zones.partition(":")
+        try:
+            delay = float(seconds)
+        except ValueError:
+            delay = -1
+        if not (one and other and 0 <= delay < math.inf):
+            raise ValueError(f"{item[:60]!r} is not like {LIKE_DELAYS}")
+        found[one, other] = delay
+    return found
 
 
 def event(result: Result, before: bool, address_type: str = "IPv4") -> Optional[Event]:  # noqa: UP045
