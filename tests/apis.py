@@ -195,12 +195,14 @@ def served(directory: Path, *more: str, kinds: bool = True) -> Iterator[Api]:
 
 
 class Controller:
-    """The program, started against an API."""
+    """A program, started against an API."""
 
-    def __init__(self, api: Api, *more: str, python: str = sys.executable) -> None:
-        self.log = api.directory / f"addresses-{time.monotonic_ns()}.log"
+    def __init__(
+        self, api: Api, *more: str, python: str = sys.executable, program: str = "addresses"
+    ) -> None:
+        self.log = api.directory / f"{program}-{time.monotonic_ns()}.log"
         self.argv = [
-            python, "-IS", str(ROOT / "edge"), "addresses", f"--api={api.url}",
+            python, "-IS", str(ROOT / "edge"), program, f"--api={api.url}",
             f"--identity={api.admin}", f"--authority={api.authority}", *more,
         ]  # fmt: skip
         self.start()
@@ -234,9 +236,9 @@ class Controller:
 
 
 @contextmanager
-def controlled(api: Api, *more: str) -> Iterator[Controller]:
+def controlled(api: Api, *more: str, program: str = "addresses") -> Iterator[Controller]:
     """Lend a controller that runs."""
-    controller = Controller(api, *more)
+    controller = Controller(api, *more, program=program)
     try:
         yield controller
     finally:

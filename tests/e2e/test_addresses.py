@@ -1,7 +1,7 @@
 """The controller against a real API server: killed, cut off, in twos, and with an API that goes away.
 
 Whatever happens, no block is seen twice, none is lost, and in the end all nodes have theirs.
-CONCORDE_ADDRESSES_KILLS and CONCORDE_ADDRESSES_CUTS say how often.
+CONCORDE_ADDRESSES_KILLS, CONCORDE_ADDRESSES_CUTS and CONCORDE_HINTS_KILLS say how often.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from typing import Any
 import pytest
 from ruamel.yaml import YAML
 
-from edge.http import AwayError, Json, Question, RefusedError
+from edge.http import MERGE, AwayError, Json, Question, RefusedError
 from testbed.kubernetes.addresses import WEBHOOK
 from testbed.kubernetes.control_plane import render_kubeconfig
 from testbed.providers.ssh.inventory import Machine
@@ -29,15 +29,17 @@ from testbed.provisioning.provision import PlaybookError
 from testbed.scenario import load
 from testbed.supplies import addresses, binaries, packages
 from testbed.supplies.bundle import Archive, Bundle
-from tests import cases, pythons
+from tests import cases, hinted, pythons
 from tests.apis import NODES, OURS, Api, Controller, config, controlled, free_ports, served, within
 from tests.paths import ROOT
 
 KILLS = cases.count("CONCORDE_ADDRESSES_KILLS", 3, 50)
 CUTS = cases.count("CONCORDE_ADDRESSES_CUTS", 3, 20)
+HINTS_KILLS = cases.count("CONCORDE_HINTS_KILLS", 1, 20)
 AWAY_SECONDS = cases.count("CONCORDE_ADDRESSES_AWAY", 3, 30)
 SCENARIO = ROOT / "scenarios" / "examples" / "stations-of-different-sizes.yaml"
 QUICK = "--lease-seconds=1"
+SLICES = "/apis/discovery.k8s.io/v1beta1/namespaces/default"
 VENDORS = "/apis/baremetal.cluster.gke.io/v1alpha1/namespaces/{}/clustercidrconfigs"
 
 
@@ -389,6 +391,11 @@ def said(api: Api, about: str) -> str:
     return " ".join(one["message"] for one in listed["items"] if one["involvedObject"]["name"] == about)
 
 
+def reasons(api: Api) -> set[str]:
+    """Return why there are events."""
+    return {one["reason"] for one in (api.get("/api/v1/namespaces/default/events") or {})["items"]}
+
+
 def test_with_the_gate_a_node_has_both_families(tmp_path: Path, lent: Api) -> None:
     del lent  # without which there is no other
     services = "--service-cluster-ip-range=10.96.0.0/16,fd96::/112"
@@ -400,6 +407,41 @@ def test_with_the_gate_a_node_has_both_families(tmp_path: Path, lent: Api) -> No
             assert api.blocks() == {"a": ["10.62.0.0/24", "fd62::/120"]}
             single = config("single", "10.61.4.0/25:28")
             within(lambda: "as both has" in refusal(api.post, OURS, single), controller)
+
+
+def test_hints_are_published_beside_slices_and_the_publisher_is_killed_under_change(api: Api) -> None:
+    """A test of services that is here because an API server costs seconds."""
+    services, slices = "/api/v1/namespaces/default/services", f"{SLICES}/endpointslices"
+    api.post(services, hinted.service(auto="Auto"))
+    for name, zones in (("n1", "a"), ("n2", "b")):
+        document = hinted.node(name, zones)
+        api.post(NODES, document)
+        api.client.ask(Question("PATCH", f"{NODES}/{name}/status", {"status": document["status"]}, MERGE))
+    api.post(slices, hinted.endpoint_slice("web-1", "aab"))
+    chance = random.Random(cases.seed())
+
+    def justified(zones: str) -> bool:
+        found = api.get(f"{slices}/web-1")
+        assert found is not None
+        text = hinted.text_of(found)
+        hints = "".join(one[0] for one in json.loads(text).values()) if text else ""
+        return hints == (zones if zones.count("a") == zones.count("b") else "")
+
+    with controlled(api, QUICK, program="hints") as publisher:
+        within(lambda: "TopologyAwareHintsDisabled" in reasons(api), publisher)
+        for number in range(HINTS_KILLS):
+            for zones in ("aabb", "aaabb", "ab", "aab" if number % 2 else "aaabbb"):
+                api.patch(f"{slices}/web-1", {"endpoints": hinted.endpoints(zones)})
+                time.sleep(chance.random() * 0.02)  # so that it is killed in the midst of anything
+            publisher.kill()
+            publisher.start()
+            within(lambda: justified(zones), publisher)  # noqa: B023 (it is waited for here)
+        api.patch(f"{slices}/web-1", {"endpoints": hinted.endpoints("ba")})
+        within(lambda: justified("ba"), publisher)
+        assert reasons(api) == {"TopologyAwareHintsDisabled", "TopologyAwareHintsEnabled"}
+        api.delete(f"{services}/web")
+        within(lambda: justified(""), publisher)
+        assert publisher.end() == 0
 
 
 @pytest.mark.skipif(pythons.found(pythons.OLDEST) is None, reason="no Python 3.9")

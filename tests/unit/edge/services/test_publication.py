@@ -47,7 +47,7 @@ class Cluster:
 
     def due(self) -> list[str]:
         """Do all that is due; return what was said."""
-        said = []
+        said: list[str] = []
         for _ in range(9):
             tasks = list(self.publication.tasks())
             if not tasks:

@@ -15,6 +15,7 @@ from edge.http import Json
 from edge.log import Logger
 from edge.services import publisher
 from edge.services.annotations import OURS
+from edge.services.endpoints import ZONE_LABEL
 from edge.services.publisher import NODES, Options, parse
 from tests import hinted
 from tests.unit.edge.stub import LOST, KubernetesStub, serving
@@ -117,7 +118,7 @@ def test_hints_follow_slices_services_and_nodes_and_events_say_so(one: Case) -> 
     one.until_hints(web_1="aabb", web_2="ba")
     one.change("endpointslices", "web-1", {"endpoints": hinted.endpoints("ab")})
     one.until_hints(web_1="ab", web_2="ba")
-    one.change("nodes", "n2", {"metadata": {"labels": {hinted.ZONE_LABEL: None}}})
+    one.change("nodes", "n2", {"metadata": {"labels": {ZONE_LABEL: None}}})
     one.until(lambda: set(one.texts().values()) == {None})
     one.until(lambda: "TopologyAwareHintsDisabled" in one.reasons())
     one.change("services", "web", {"metadata": {"annotations": {OURS: "close"}}})
