@@ -11,10 +11,11 @@ from testbed.scenario.model import Scenario, Transfer
 FIRST, USUAL_PREFIX = IPv4Network("10.96.0.0/16"), 16
 END = IPv4Network("10.0.0.0/8")
 # What a kube-apiserver takes: no more than 20 bits (its validateClusterIPFlags), no fewer than 3.
-Ranges = Mapping[str, IPv4Network]  # by cluster
 SHORTEST_PREFIX, LONGEST_PREFIX = 12, 29
 # The first address of a range is that of a cluster's own API; from it to the tenth, clusters' own things are.
 API, FIRST_SERVICE = 1, 11
+
+Ranges = Mapping[str, IPv4Network]  # by cluster
 
 
 def ranges(scenario: Scenario) -> dict[str, IPv4Network]:
