@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from scipy.stats import chi2
 
 from bench.generators import exchanger_of
 from bench.measurement import transfers
@@ -16,10 +17,12 @@ from bench.recording.records import receiver_slug
 from testbed.assembly import assemble
 from testbed.scenario import load
 from testbed.testbed import Testbed
+from tests import cases
 from tests.paths import ROOT
 from tests.waiting import until
 
 SERVICES = ROOT / "scenarios" / "examples" / "services.yaml"
+A_SECOND = 250  # connections to each of many services
 WORKERS = ("worker-01", "worker-02")
 # Whether what a bridge forwards passes the node's tables; each network namespace has its own.
 BRIDGED = "/proc/sys/net/bridge/bridge-nf-call-iptables"
@@ -63,8 +66,12 @@ def seen(testbed: Testbed, directory: Path) -> dict[str, dict[str, int]]:
 def plausibility(counts: dict[str, int]) -> float:
     """Return how likely three counts are that are at least as far from each other, by chi-squared."""
     assert len(counts) == 3
-    even = sum(counts.values()) / 3
-    return math.exp(-sum((count - even) ** 2 / even for count in counts.values()) / 2)  # of two degrees
+    return math.exp(-sum(_differences(counts)) / 2)  # of two degrees of freedom
+
+
+def _differences(counts: dict[str, int]) -> list[float]:
+    even = sum(counts.values()) / len(counts)
+    return [(count - even) ** 2 / even for count in counts.values()]
 
 
 def be_bridged(testbed: Testbed, bridged: str) -> None:
@@ -96,6 +103,32 @@ def test_so_they_are_whatever_bridged_packets_pass(testbed: Testbed, tmp_path: P
     """Also the pod that asks itself."""
     be_bridged(testbed, bridged)
     assert min(seen(testbed, tmp_path)["data"].values()) > 0
+
+
+@pytest.mark.long(one_in=0, counted=True)
+def test_ten_services_of_two_clusters_answer_every_connection(tmp_path: Path) -> None:
+    """Five of each cluster, on the same workers, asked at once; no pod is asked more than others."""
+    pods = {"a": ("A-2", "A-3", "A-4"), "b": ("B-1", "B-2", "B-3")}
+    services = {f"s{number}": "ab"[number % 2] for number in range(10)}
+    count = cases.count("CONCORDE_CONNECTIONS", 5_000, 100_000)
+    served = ", ".join(
+        f"{name}: {{cluster: {of}, pods: [{', '.join(pods[of])}]}}" for name, of in services.items()
+    )
+
+    def judge(factor: int) -> None:
+        duration = max(1, factor * count // len(services) // A_SECOND)
+        asked = ", ".join(
+            f"{{from: {of.upper()}-1, to: {name}, rate: {A_SECOND}, connections: new, duration: {duration}}}"
+            for name, of in services.items()
+        )
+        up = assemble(load(SERVICES, [f"services={{{served}}}", f"requests=[{asked}]"]), "netns", "cni")
+        with up.running():
+            found = seen(up, tmp_path / str(factor))
+        assert len(found) == len(services)
+        differences = [one for counts in found.values() for one in _differences(counts)]
+        assert chi2.sf(sum(differences), 2 * len(found)) > 0.01, found
+
+    cases.with_more_samples(judge, (1, 2))
 
 
 def endpoints(testbed: Testbed, node: str, cluster: str) -> set[str]:
