@@ -119,7 +119,7 @@ class Server:
                 raise RefusedError(f"{self.url}{path}: status {response.status}: {text}", response.status)
             yield connection, response
             heard = response.isclosed()
-        except (OSError, HTTPException, UnfitError) as error:
+        except (OSError, HTTPException, ValueError) as error:  # of a token that cannot be sent, too
             raise AwayError(f"{self.url}: {error or type(error).__name__}") from None
         finally:
             self._done_with(connection, heard)

@@ -141,6 +141,10 @@ def test_a_token_is_read_each_time(server: Server, tmp_path: Path) -> None:
     for text in ("first", "second"):
         token.write_text(f"{text}\n")
         assert asking.ask(post("/who")) == {"who": f"Bearer {text}"}
+    for nothing, words in ((b"two\r\nlines", "Invalid header"), (b"\xff\xfe", "can't decode")):
+        token.write_bytes(nothing)
+        with pytest.raises(AwayError, match=words):
+            asking.ask(post("/who"))
     token.unlink()
     with pytest.raises(AwayError, match="No such file"):
         asking.ask(post("/who"))
