@@ -203,6 +203,16 @@ class Allocator:
         for block in given.blocks:
             self._spaces[block.version].release(block)
 
+    def has_alone(self, name: str) -> bool:
+        """Whether what a node has overlaps nothing that another has, or that is reserved."""
+        blocks = self.given[name].blocks
+        for block in blocks:
+            self._spaces[block.version].release(block)
+        alone = all(self._spaces[block.version].has(block, block.prefixlen) for block in blocks)
+        for block in blocks:
+            self._spaces[block.version].take(block)
+        return alone
+
     def free(self, name: str) -> int:
         """Return how many more nodes get a block of a config."""
         config = self.configs[name]

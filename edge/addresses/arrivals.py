@@ -23,13 +23,15 @@ class Arrivals:
     """The nodes of one cluster; each call returns what is given because of it.
 
     ``promised`` is what was given and is not seen in a node's object yet: after an answer that did not come
-    it is written again, and it stays that node's until the node is gone.
+    it is written again, and it stays that node's until the node is gone. So is what was seen there and is not
+    any more, in a store that was restored from a backup: pods have these addresses.
     """
 
     def __init__(self, allocator: Allocator) -> None:
         self.allocator = allocator
         self.promised: dict[str, Node] = {}
         self.waiting: dict[str, Node] = {}
+        self._holders: dict[str, str] = {}  # by name the uid of who has what is given
 
     def listed(self, nodes: Iterable[Node], of: Mapping[str, str] = {}) -> Gifts:
         """Serve a whole new list; what was promised and is not written there is returned once more.
@@ -44,7 +46,8 @@ class Arrivals:
         for node in there.values():
             if node.blocks:
                 self._has(node, of.get(node.name, ""))
-            else:
+        for node in there.values():
+            if not node.blocks:
                 self._asks(node)
         self.serve()
         return {name: self.allocator.given[name] for name in self.promised}
@@ -56,7 +59,7 @@ class Arrivals:
             self.waiting[node.name] = node
             return self._give(node)
         if known is not None and known.blocks == node.blocks:
-            self.promised.pop(node.name, None)
+            self._has(node)
             return {}
         if not node.blocks and self._is_promised(node):
             return {}
@@ -64,7 +67,8 @@ class Arrivals:
             self._has(node)
         else:
             self._asks(node)
-        return self.serve() if known else {}
+        again = {node.name: known} if known and node.name in self.promised else {}
+        return {**again, **self.serve()} if known else {}
 
     def gone(self, name: str) -> Gifts:
         """Take back what a node had that is not there any more; one that is being deleted still is."""
@@ -97,15 +101,22 @@ class Arrivals:
     def _has(self, node: Node, of: str = "") -> None:
         self.waiting.pop(node.name, None)
         self.promised.pop(node.name, None)
+        self._holders[node.name] = node.uid
         known = self.allocator.given.get(node.name)
         if known is None or known.blocks != node.blocks:
             self.allocator.occupy(node, of)
 
     def _asks(self, node: Node) -> None:
-        """Let a node wait, unless something is promised to it; what another of its name had is free."""
-        if not self._is_promised(node):
-            self._forget(node.name)
-            self.waiting[node.name] = node
+        """Let a node wait, unless something is promised to it, or was its own and nobody else has it.
+
+        What another of its name had is free.
+        """
+        own = self._is_promised(node) or (node.uid and self._holders.get(node.name) == node.uid)
+        if own and self.allocator.has_alone(node.name):
+            self.promised[node.name] = node
+            return
+        self._forget(node.name)
+        self.waiting[node.name] = node
 
     def _is_promised(self, node: Node) -> bool:
         promised = self.promised.get(node.name)
@@ -114,6 +125,7 @@ class Arrivals:
     def _forget(self, name: str) -> None:
         self.waiting.pop(name, None)
         self.promised.pop(name, None)
+        self._holders.pop(name, None)
         self.allocator.release(name)
 
     def serve(self) -> Gifts:
@@ -132,20 +144,17 @@ class Arrivals:
             return {}
         del self.waiting[node.name]
         self.promised[node.name] = node
+        self._holders[node.name] = node.uid
         return {node.name: self.allocator.occupy(node._replace(blocks=offered.blocks), offered.config)}
 
 
 def as_node(written: Mapping[str, Any]) -> Node:
-    """Return what a Node object says.
-
-    Bits set behind the prefix are not looked at, and leading zeros are decimal: an API before Kubernetes 1.22
-    takes both. Raises ValueError for a block that no API takes.
-    """
+    """Return what a Node object says. Raises ValueError for a block that no API takes."""
     metadata = written["metadata"]
     return Node(
         metadata["name"],
         metadata.get("labels") or {},
-        tuple(map(_block, written_blocks(written))),
+        tuple(map(block, written_blocks(written))),
         metadata.get("creationTimestamp") or "",
         metadata.get("uid") or "",
     )
@@ -157,5 +166,10 @@ def written_blocks(node: Mapping[str, Any]) -> list[str]:
     return list(spec.get("podCIDRs") or [one for one in [spec.get("podCIDR")] if one])
 
 
-def _block(text: str) -> Network:
+def block(text: str) -> Network:
+    """Return a block as it is written in a Node object.
+
+    Bits set behind the prefix are not looked at, and leading zeros are decimal: an API before Kubernetes 1.22
+    takes both. Raises ValueError for what no API takes.
+    """
     return ip_network(text if ":" in text else re.sub(r"\b0+(?=\d)", "", text), strict=False)

@@ -78,16 +78,12 @@ class Held(NamedTuple):
     config: Optional[Config]  # noqa: UP045 (nodes may have Python 3.9)
     reason: str = ""
     message: str = ""
+    first: str = ""  # the spec by which it gave first, as JSON
 
     @property
     def name(self) -> str:
         """What nodes are told it is called."""
         return kinds.called(self.document)
-
-    @property
-    def first(self) -> str:
-        """The spec by which it gave first, if that is known."""
-        return str((self.document["metadata"].get("annotations") or {}).get(FIRST_SPEC, ""))
 
     @property
     def finalizers(self) -> list[str]:
@@ -116,6 +112,8 @@ class Books:
         self._nodes: dict[str, Node] = {}
         self._documents: dict[str, dict[str, Json]] = {kind: {} for kind in config_kinds}
         self._missing = {node_kind, *self._documents}  # kinds that were not listed yet
+        # By uid the specs by which configs gave first: who replaces an object, drops its annotations.
+        self._firsts: dict[str, str] = {}
         self.in_flight: set[tuple[str, str]] = set()
         self._gifts: dict[str, Gift] = {}
         self._judge_again = False
@@ -171,7 +169,7 @@ class Books:
             self._keep_one_family(gift.node)
             return None
         self.in_flight.add(gift[:2])
-        return gift._replace(again=True)
+        return gift._replace(blocks=self.allocator.given[gift.node].blocks, again=True)
 
     def _keep_one_family(self, node: str) -> None:
         self._log("the server keeps one block a node: configs of two families give nothing")
@@ -195,15 +193,16 @@ class Books:
 
     def _take_nodes(self, news: News) -> None:
         if isinstance(news, Changed):
-            node = self._node(news.document)
+            node = as_node({**news.document, "spec": {}}) if news.gone else self._node(news.document)
             if node is not None:
                 self._take_node(node, news.gone, "deletionTimestamp" in news.document["metadata"])
             return
-        self._nodes = {}
-        for document in news.objects:
-            node = self._node(document)
-            if node is not None and not self._is_late(node, "deletionTimestamp" in document["metadata"]):
-                self._nodes[node.name] = node
+        found = [(self._node(document), document["metadata"]) for document in news.objects]
+        self._nodes = {
+            node.name: node
+            for node, metadata in found
+            if node is not None and not self._is_late(node, "deletionTimestamp" in metadata)
+        }
         self.allocator.dual_stack, self._keeps_both = True, False  # it may be another server
         if not self._missing:
             self._promise(self.arrivals.listed(self._nodes.values()))
@@ -238,11 +237,14 @@ class Books:
         return deleting and not node.blocks and (promised is None or promised.uid != node.uid)
 
     def _node(self, document: Json) -> Optional[Node]:  # noqa: UP045
+        """Return a node; of one whose blocks cannot be read what was known of it, for it has them."""
         try:
             return as_node(document)
         except ValueError as error:
-            self._log(f"node {document['metadata']['name']}: {error}")
-            return None
+            name, uid = (document["metadata"].get(key) for key in ("name", "uid"))
+            self._log(f"node {name}: {error}")
+            known = self._nodes.get(name)
+            return known if known and known.uid == uid else None
 
     def _take_configs(self, news: News) -> None:
         documents = self._documents[news.kind]
@@ -259,10 +261,11 @@ class Books:
         """Say of each config whether it gives, and why not."""
         self._judge_again = False
         held = [
-            judged(kind, document)
+            judged(kind, document, self._firsts.get(document["metadata"].get("uid", ""), ""))
             for kind, documents in self._documents.items()
             for _, document in sorted(documents.items())
         ]
+        self._firsts = {one.document["metadata"].get("uid", ""): one.first for one in held if one.config}
         self.configs = {one.name: one for one in agreed(held, self._rules, self.allocator.dual_stack)}
         self._in_doubt = any(
             one.reason == checks.MIXED and len(_ranges(one)) == 1 for one in self.configs.values()
@@ -281,10 +284,9 @@ class Books:
             if "deletionTimestamp" in held.document["metadata"]:
                 if ours and not self.allocator.nodes_of(held.name):
                     yield held, without_mark(held.document)
-            elif held.config and not (ours and held.first):
+            elif held.config and not (ours and held.first == annotated(held.document)):
                 others = [one for one in held.finalizers if one != FINALIZER]
-                first = held.first or spec_text(held.document["spec"])
-                yield held, {"finalizers": [*others, FINALIZER], "annotations": {FIRST_SPEC: first}}
+                yield held, {"finalizers": [*others, FINALIZER], "annotations": {FIRST_SPEC: held.first}}
 
     def status(self, held: Held, before: Json, now: str) -> Json:
         """Return what a config's status is to be; ``now`` is for what is different from before."""
@@ -338,21 +340,32 @@ def without_mark(document: Json) -> Json:
     return {"finalizers": finalizers, "annotations": {FIRST_SPEC: None}}
 
 
-def judged(kind: str, document: Json) -> Held:
-    """Return what a config asks for, and whether it gives, as far as that hangs on nothing else."""
-    metadata = document["metadata"]
-    first = (metadata.get("annotations") or {}).get(FIRST_SPEC, "")
+def annotated(document: Json) -> str:
+    """Return the spec by which a config gave first, as it is written in it; empty if it is not."""
+    return str((document["metadata"].get("annotations") or {}).get(FIRST_SPEC, ""))
+
+
+def judged(kind: str, document: Json, first: str = "") -> Held:
+    """Return what a config asks for, and whether it gives, as far as that hangs on nothing else.
+
+    ``first`` is the spec by which it gave first, where that is known better than by what is written in it.
+    """
+    metadata, spec = document["metadata"], document.get("spec")
+    first = first or annotated(document)
     try:
-        spec = json.loads(first) if first else document.get("spec")
-        config = kinds.parse({"metadata": metadata, "spec": spec})
+        config = kinds.parse({"metadata": metadata, "spec": json.loads(first) if first else spec})
+        first = first or spec_text(spec)
+    except RecursionError:  # whoever writes a config may write its annotations
+        why = f"metadata.annotations: {FIRST_SPEC} is nested too deeply"
+        return Held(kind, document, None, "BadSpec", why)
     except ValueError as error:
         return Held(kind, document, None, "BadSpec", str(error)[:1000])
     if "deletionTimestamp" in metadata:
-        return Held(kind, document, config, "Deleting", "is being deleted, and waits for its nodes")
-    if first and first != spec_text(document.get("spec")):
+        return Held(kind, document, config, "Deleting", "is being deleted, and waits for its nodes", first)
+    if first != spec_text(spec):
         why = f"its spec was changed, which it must not be: write back {first[:600]}, or make another config"
-        return Held(kind, document, config, "SpecChanged", why)
-    return Held(kind, document, config)
+        return Held(kind, document, config, "SpecChanged", why, first)
+    return Held(kind, document, config, first=first)
 
 
 def agreed(held: Iterable[Held], rules: Rules, dual_stack: bool = True) -> list[Held]:

@@ -16,7 +16,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from ipaddress import ip_network
 from itertools import islice
 from typing import NamedTuple
@@ -139,12 +139,12 @@ class Term:
                 self._turn()
         finally:
             over.set()
-            self._givers.shutdown(cancel_futures=True)
-            self._teller.close()
-            self._take_all()
-            if self._later:
-                time.sleep(self._spare)  # what was not answered may yet be written
-            self._server.close()
+            with closing(self._server):  # whatever fails: who follows an API would go on for ever
+                self._givers.shutdown(cancel_futures=True)
+                self._teller.close()
+                self._take_all()
+                if self._later:
+                    time.sleep(self._spare)  # what was not answered may yet be written
 
     def _turn(self) -> None:
         """Take what is there, and do what follows from it."""

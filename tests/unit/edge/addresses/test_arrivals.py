@@ -117,3 +117,16 @@ def test_a_node_object_is_read_as_the_api_has_it() -> None:
         "b", {"l": "1"}, (ip_network("10.1.0.0/24"), ip_network("fd00::/120")), "2026-01-01T00:00:01Z"
     )
     assert as_node({"metadata": {"name": "c"}}) == node("c")
+
+
+def test_a_store_restored_from_a_backup_leaves_nodes_what_they_had_unless_another_has_it() -> None:
+    one = arrivals(FOUR)
+    a, b, c = (Node(name, {}, created="2026-01-01T00:00:00Z", uid=name) for name in "abc")
+    first, second = ((ip_network(text),) for text in ("10.0.0.0/30", "10.0.0.4/30"))
+    one.listed([a._replace(blocks=second), b._replace(blocks=first)])
+    assert told(one.came(a)) == {"a": "10.0.0.4/30"}
+    assert told(one.came(c)) == {"c": "10.0.0.8/30"}
+    assert told(one.listed([a, b])) == {"a": "10.0.0.4/30", "b": "10.0.0.0/30"}
+    returned = c._replace(blocks=first)
+    assert told(one.listed([a, b, returned])) == {"a": "10.0.0.4/30", "b": "10.0.0.8/30"}
+    assert told(one.listed([a, b._replace(uid="new")])) == {"a": "10.0.0.4/30", "b": "10.0.0.0/30"}

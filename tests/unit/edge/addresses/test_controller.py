@@ -12,11 +12,12 @@ from typing import Any
 import pytest
 
 from edge.addresses import controller
-from edge.addresses.books import FINALIZER, FIRST_SPEC, WAITS
+from edge.addresses.books import FINALIZER, FIRST_SPEC, WAITS, Books
 from edge.addresses.cluster import CONFIGS, NODES
 from edge.addresses.controller import Options, parse
-from edge.http import Json
+from edge.http import Json, Server
 from edge.log import Logger
+from edge.watch import News
 from tests.apis import config
 from tests.unit.edge.stub import LOST, StubApi, serving
 from tests.waiting import until
@@ -434,6 +435,32 @@ def test_a_spec_that_was_changed_while_nobody_looked_is_known_by_what_was_writte
     one.until_reason("all", "SpecChanged")
     one.until(lambda: one.events("b"))
     assert one.api.blocks()["b"] == []
+
+
+def test_a_term_that_fails_leaves_nobody_behind_who_listens(
+    one: Case, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made: list[Server] = []
+    make, take = Options.server, Books.take
+
+    def server(options: Options) -> Server:
+        made.append(make(options))
+        return made[-1]
+
+    def failing(books: Books, news: News) -> None:
+        if len(made) == 2:  # the first is the leader's
+            raise RuntimeError("of this term nothing comes")
+        take(books, news)
+
+    monkeypatch.setattr(controller, "LAST_RETRY", 0.01)
+    monkeypatch.setattr(Options, "server", server)
+    monkeypatch.setattr(Books, "take", failing)
+    one.config("all", "10.0.0.0/28:30")
+    one.node("a")
+    one.start()
+    one.until_blocks(a="10.0.0.0/30")
+    assert "of this term nothing comes" in one.stream.getvalue()
+    assert made[1].closed
 
 
 def test_a_config_is_not_gone_before_its_nodes_are(one: Case) -> None:
