@@ -21,11 +21,11 @@ import sys
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from ipaddress import IPv4Network, ip_network
+from ipaddress import IPv4Network
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from edge.addresses.arrivals import written_blocks
+from edge.addresses.arrivals import block, written_blocks
 from edge.addresses.batches import Template, difference, filled, joined
 from edge.http import Json, Server, UnfitError, json_object
 from edge.log import Logger
@@ -140,9 +140,9 @@ def block_of(node: Json) -> IPv4Network | None:
     """Return the block of IPv4 that a Node has; None if there is none, or none that can be read."""
     for text in written_blocks(node):
         with suppress(ValueError):
-            block = ip_network(text)
-            if isinstance(block, IPv4Network):
-                return block
+            found = block(text)
+            if isinstance(found, IPv4Network):
+                return found
     return None
 
 
@@ -157,11 +157,11 @@ class Known:
         if isinstance(news, Listed):
             self.blocks = {}
         for node in news.objects if isinstance(news, Listed) else [news.document]:
-            name, block = node["metadata"]["name"], block_of(node)
-            if block is None or (isinstance(news, Changed) and news.gone):
+            name, found = node["metadata"]["name"], block_of(node)
+            if found is None or (isinstance(news, Changed) and news.gone):
                 self.blocks.pop(name, None)
             else:
-                self.blocks[name] = block
+                self.blocks[name] = found
 
 
 def batch(tool: str, text: str) -> list[str]:
@@ -169,7 +169,7 @@ def batch(tool: str, text: str) -> list[str]:
 
     What is there already, or is gone already, has not failed.
     """
-    lines = text.splitlines()
+    lines, failures = text.splitlines(), 0
     done = subprocess.run(
         [tool, "-force", "-batch", "-"],
         input=text, capture_output=True, text=True, check=False, timeout=RUN_SECONDS,
@@ -177,6 +177,7 @@ def batch(tool: str, text: str) -> list[str]:
     problems, said = [], ""
     for word in done.stderr.splitlines():
         if failed := _FAILED.match(word):
+            failures += 1
             line = lines[int(failed[1]) - 1]
             verb = line.split()[1]
             if verb != "del" and not (verb == "add" and "File exists" in said):
@@ -184,6 +185,8 @@ def batch(tool: str, text: str) -> list[str]:
             said = ""
         else:
             said = word.strip()
+    if done.returncode < 0 or (done.returncode and not failures):  # lines after that were not run
+        problems.append(f"{tool} -batch: ended with status {done.returncode} {said}".strip())
     return problems
 
 
@@ -285,8 +288,13 @@ def write(path: Path, text: str) -> bool:
         return True
     path.parent.mkdir(parents=True, exist_ok=True)
     new = path.with_name(f".{path.name}.new")
-    new.write_text(text, encoding="utf-8")
-    new.replace(path)
+    try:
+        new.write_text(text, encoding="utf-8")
+        new.replace(path)
+    except OSError:
+        with suppress(OSError):
+            new.unlink()  # half a file takes space from where there is none
+        raise
     return True
 
 
