@@ -177,7 +177,7 @@ RECORDINGS = (
 
 ADDRESSES = Verb(
     "addresses",
-    "Show nodes' blocks of pod addresses, what is free, and how many fit.",
+    "Show nodes' blocks of pod addresses, and how many more fit.",
     "cli.verbs.addresses:show",
     (
         text("scenario", SCENARIO, values.scenarios),
@@ -188,6 +188,19 @@ ADDRESSES = Verb(
         JSON,
     ),
     alone="scenario",
+)
+
+HINTS = Verb(
+    "hints",
+    "Say why a service's requests stay in their zone, or do not.",
+    "cli.verbs.hints:show",
+    (
+        place("service", "a Service of a cluster that exists"),
+        text("kubeconfig", "of that cluster: FILE[@CONTEXT]; nothing is written there"),
+        Option("namespace", "default", "where the service is"),
+        text("delays", "seconds between zones, as `edge hints` is told: north:south=0.005,..., or a file"),
+        JSON,
+    ),
 )
 
 TESTBEDS = (
@@ -282,6 +295,7 @@ TESTBEDS = (
         ),
     ),
     ADDRESSES,
+    HINTS,
 )
 
 MACHINES = (
@@ -321,7 +335,7 @@ MACHINES = (
     ),
     Verb(
         "kubernetes.get",
-        "Provide the programs of a Kubernetes version and the pods' images, checked and cached.",
+        "Provide a Kubernetes version's programs and pods' images, checked, cached.",
         "cli.verbs.machines:get_kubernetes",
         (
             text("version", "which Kubernetes (default: 1.20.2)"),

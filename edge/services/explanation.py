@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import NamedTuple, Optional
 
+from edge.services.annotations import Version, Wish
 from edge.services.endpoints import Endpoint, Node, Slice, ready_ones
 from edge.services.hints import MODES, MOST_LOAD, NO_DELAYS, OFF, Delays, Reason, Result, allocate, listed
 from edge.services.selection import CLUSTER, LOCAL, Policies, Why, choose, distinct
@@ -62,6 +63,16 @@ class Explanation:
     pending: bool
     expected: Expectation
     remedies: Sequence[Remedy]
+
+
+class Report(NamedTuple):
+    """A Service, what it asks for, why it has which hints for each kind of addresses, and what else is so."""
+
+    service: str  # namespace/name
+    version: Version
+    wish: Wish
+    explained: Mapping[str, Explanation]
+    notes: Sequence[str]
 
 
 def explain(

@@ -6,12 +6,10 @@ ClusterCIDRConfig, they are of none.
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
-from urllib.parse import urlencode
 
 from edge.addresses import checks, kinds
 from edge.addresses.allocation import Allocator, Node
@@ -19,11 +17,7 @@ from edge.addresses.arrivals import as_node
 from edge.addresses.books import NO_RULES, ONE_FAMILY, WAITS, Held, agreed, judged
 from edge.addresses.inventory import Inventory
 from testbed.clusters.kubeconfigs import Outside
-from testbed.clusters.namespaces import ANSWER_SECONDS
-
-PAGE = 500  # objects of an answer, as kubectl has it: so neither side holds a large cluster's pods at once
-# What kubectl says where an API has no such kind, and where one may not look.
-ABSENT, FORBIDDEN = "(NotFound)", "(Forbidden)"
+from testbed.clusters.questions import ABSENT, FORBIDDEN, listed, raw
 
 
 @dataclass(frozen=True)
@@ -39,13 +33,13 @@ class Answers:
 
 def ask(client: Outside) -> Answers:
     """Return what a cluster's API says. Raises LookupError, with the kubeconfig, if it does not."""
-    nodes = [as_node(one) for one in _listed(client, "/api/v1/nodes")]
+    nodes = [as_node(one) for one in listed(client, "/api/v1/nodes")]
     found = {
-        group: _raw(client, f"/apis/{group}/{kinds.PLURAL}", unless=(ABSENT,))
+        group: raw(client, f"/apis/{group}/{kinds.PLURAL}", unless=(ABSENT,))
         for group in (kinds.OURS, kinds.VENDOR)
     }
     # A pod that has ended has given its address back.
-    running = _listed(client, "/api/v1/pods", fieldSelector="status.phase!=Succeeded,status.phase!=Failed")
+    running = listed(client, "/api/v1/pods", fieldSelector="status.phase!=Succeeded,status.phase!=Failed")
     pods = Counter(
         pod["spec"]["nodeName"]
         for pod in running
@@ -133,32 +127,6 @@ def _status(document: Mapping[str, Any]) -> Mapping[str, Any]:
 def _events(client: Outside) -> dict[str, str]:
     """Return what was last said of each node that waits; nothing, if one may not ask."""
     selector = f"involvedObject.kind=Node,reason={WAITS}"
-    shown = _raw(client, "/api/v1/events", unless=(FORBIDDEN,), fieldSelector=selector) or {"items": []}
+    shown = raw(client, "/api/v1/events", unless=(FORBIDDEN,), fieldSelector=selector) or {"items": []}
     found = sorted(shown["items"], key=lambda one: one.get("lastTimestamp") or "")
     return {one["involvedObject"]["name"]: one["message"] for one in found}
-
-
-def _listed(client: Outside, path: str, **query: str) -> Iterator[dict[str, Any]]:
-    """Yield the objects of a list, a page at a time. Raises LookupError."""
-    more: dict[str, str] = {}
-    while True:
-        shown = _raw(client, path, limit=PAGE, **query, **more)
-        assert shown is not None
-        yield from shown["items"]
-        token = shown["metadata"].get("continue")
-        if not token:
-            return
-        more = {"continue": token}
-
-
-def _raw(client: Outside, path: str, unless: Sequence[str] = (), **query: str | int) -> dict[str, Any] | None:
-    """Return what is at a path; None if kubectl says one of ``unless``. Raises LookupError."""
-    wait = f"--request-timeout={ANSWER_SECONDS}s"
-    done = client.run("get", "--raw", f"{path}?{urlencode(query)}", wait, check=False)
-    if done.status == 0:
-        found: dict[str, Any] = json.loads(done.stdout)
-        return found
-    if any(words in done.stderr for words in unless):
-        return None
-    said = done.stderr.strip().rpartition("\n")[2] or f"kubectl ended with {done.status}"
-    raise LookupError(f"--kubeconfig {client.access}: {path}: {said}")

@@ -75,6 +75,14 @@ class Outside(Client):
         return [self.kubectl, *options, *arguments]
 
 
+def outside(text: str) -> Outside:
+    """Return what asks the one cluster that ``FILE`` or ``FILE@CONTEXT`` leads to. Raises LookupError."""
+    access = Access.of(text)
+    if fault := access.fault():
+        raise LookupError(f"--kubeconfig {text}: {fault}")
+    return Outside.by(access, str(access), kubectl())
+
+
 def clients(scenario: Scenario, kubeconfigs: str) -> dict[str, Outside]:
     """Return what asks each cluster of a scenario, given kubeconfigs as ``accesses`` takes them."""
     program = kubectl()

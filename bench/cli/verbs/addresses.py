@@ -63,8 +63,5 @@ def _inventories(scenario: str, kubeconfig: str, set_: Sequence[str]) -> list[In
 
 
 def _of_cluster(text: str) -> Inventory:
-    access = kubeconfigs.Access.of(text)
-    if fault := access.fault():
-        raise LookupError(f"--kubeconfig {text}: {fault}")
-    client = kubeconfigs.Outside.by(access, str(access), kubeconfigs.kubectl())
-    return addresses.inventory(str(access), addresses.ask(client))
+    client = kubeconfigs.outside(text)
+    return addresses.inventory(client.cluster, addresses.ask(client))

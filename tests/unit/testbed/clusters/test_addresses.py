@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
@@ -10,16 +9,16 @@ import pytest
 
 from edge.addresses.books import FIRST_SPEC
 from testbed.access.place import Result
-from testbed.clusters import addresses
+from testbed.clusters import questions
 from testbed.clusters.addresses import Answers, ask, inventory
 from testbed.clusters.kubeconfigs import Access, Outside
-from tests.doubles import Asked, RecordingNode, shown
+from tests.doubles import RecordingNode
+from tests.unit.testbed.clusters import api as apis
 
 OURS, VENDOR = (f"/apis/{group}/v1alpha1/clustercidrconfigs" for group in
                 ("addresses.contmec.dev", "baremetal.cluster.gke.io"))  # fmt: skip
 NODES, PODS, EVENTS = "/api/v1/nodes", "/api/v1/pods", "/api/v1/events"
 CHANGED = '{"ipv4":{"cidr":"10.1.0.0/24","perNodeMaskSize":27}}'
-ABSENT = Result(1, "", "Error from server (NotFound): the server could not find the requested resource")
 
 
 def node(name: str, *blocks: str, **labels: str) -> dict[str, Any]:
@@ -39,29 +38,11 @@ def pod(on: str | None, **spec: Any) -> dict[str, Any]:
     return {"spec": {**({"nodeName": on} if on else {}), **spec}}
 
 
-class Api:
-    """An API by what it has; lists have as many objects a page as are asked for."""
+class Api(apis.Api):
+    """One without events, unless it is said which."""
 
-    def __init__(self, objects: Mapping[str, list[dict[str, Any]] | Result]) -> None:
-        self._objects = {EVENTS: [], **objects}
-        self.node = RecordingNode("here", self._answer)
-        self.client = Outside("a", self.node, "kubectl", "/a.conf")
-
-    def _answer(self, asked: Asked) -> Result:
-        _, _, _, get, raw, path, _ = asked.argv
-        assert (get, raw) == ("get", "--raw")
-        parts = urlsplit(path)
-        query = {name: one for name, (one,) in parse_qs(parts.query).items()}
-        found = self._objects.get(parts.path, ABSENT)
-        if isinstance(found, Result):
-            return found
-        start, count = int(query.get("continue", 0)), int(query.get("limit", len(found) + 1))
-        more = str(start + count) if start + count < len(found) else ""
-        return shown({"metadata": {"continue": more}, "items": found[start : start + count]})
-
-    @property
-    def paths(self) -> list[str]:
-        return [command[5] for command in self.node.commands]
+    def __init__(self, objects: apis.Objects) -> None:
+        super().__init__({EVENTS: [], **objects})
 
 
 def test_nodes_configs_of_both_groups_and_pods_with_addresses_are_read() -> None:
@@ -85,7 +66,7 @@ def test_nodes_configs_of_both_groups_and_pods_with_addresses_are_read() -> None
 
 
 def test_a_large_cluster_is_read_page_by_page(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(addresses, "PAGE", 2)
+    monkeypatch.setattr(questions, "PAGE", 2)
     names = [f"n{number}" for number in range(5)]
     api = Api({NODES: [node(name, f"10.0.{name[1]}.0/24") for name in names], PODS: []})
     assert [one.name for one in ask(api.client).nodes] == names
