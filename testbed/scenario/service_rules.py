@@ -11,10 +11,10 @@ from ipaddress import IPv4Address
 
 from edge.services.explanation import explain
 from edge.services.hints import OFF, Safeguard
-from testbed.scenario import enforcements, service_hints, services
+from testbed.scenario import enforcements, service_hints, services, traffic_rules
 from testbed.scenario.addressing import Addressing
 from testbed.scenario.faults import Fault, Path, listed, render_path, unknown
-from testbed.scenario.model import Scenario, Service
+from testbed.scenario.model import Scenario, Service, Transfer
 
 LAST_PORT = 65_535
 
@@ -102,7 +102,9 @@ def _network(scenario: Scenario) -> Iterator[Fault]:
 
 
 def warnings(scenario: Scenario) -> Iterator[Fault]:
-    """Yield why hints of a scenario without faults are not followed, and what would change it."""
+    """Yield why hints of a scenario without faults are not followed, and who asks in vain; and a remedy."""
+    for where, transfer in traffic_rules.transfers(scenario):
+        yield from _in_vain((*where, "to"), scenario, transfer)
     addressing = Addressing(scenario)
     for name, service in scenario.services.items():
         if service.hints == OFF:
@@ -118,6 +120,17 @@ def warnings(scenario: Scenario) -> Iterator[Fault]:
         if result.why_not is not None:
             remedy = _remedy(addressing, name, result.why_not.safeguard)
             yield Fault(at, f"all nodes use all endpoints: {result.why_not}; {remedy}")
+
+
+def _in_vain(at: Path, scenario: Scenario, transfer: Transfer) -> Iterator[Fault]:
+    """A Local service refuses who is where none of its endpoints is."""
+    service = scenario.services.get(transfer.destination)
+    if service is None or service.policy != service_hints.LOCAL:
+        return
+    node = scenario.node_of(transfer.source)
+    if all(scenario.node_of(pod) != node for pod in service.pods):
+        words = f"{transfer.destination!r} is Local and has no pod on {node}, where {transfer.source!r} is"
+        yield Fault(at, f"{words}: all is refused; use policy: Cluster, or a pod there")
 
 
 def warned(scenario: Scenario) -> list[str]:

@@ -159,6 +159,15 @@ def test_hints_of_a_local_service_are_ignored_and_that_is_said() -> None:
     assert said == "services.data.hints: ignored, because policy is Local: use policy: Cluster, or hints: off"
 
 
+def test_who_asks_a_local_service_from_elsewhere_asks_in_vain() -> None:
+    local = "services.web={cluster: a, pods: [A-3, A-4], policy: Local}"
+    assert service_rules.warned(load(SERVICES, [local])) == [
+        "requests[0].to: 'web' is Local and has no pod on worker-01, where 'A-1' is: all is refused; "
+        "use policy: Cluster, or a pod there"
+    ]
+    assert service_rules.warned(load(SERVICES, ["services.web.policy=Local"])) == []
+
+
 def test_what_is_followed_is_not_warned_of() -> None:
     more = "pods.B-4={cluster: b, node: worker-01}"
     assert service_rules.warned(stations(more, "services.data.pods=[B-1, B-2, B-3, B-4]")) == []
