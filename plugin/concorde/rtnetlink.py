@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 
     from edge.netlink import Attributes
 
-# IFLA_BRPORT_LEARNING, _UNICAST_FLOOD, _MULTICAST_ROUTER, _GROUP_FWD_MASK (Linux 4.15)
-_PORT_LEARNING, _PORT_FLOOD, _PORT_ROUTER, _PORT_MASK = 8, 9, 25, 31
+# IFLA_BRPORT_LEARNING, _UNICAST_FLOOD, _MULTICAST_ROUTER, _GROUP_FWD_MASK (Linux 4.15), _MODE (hairpin)
+_PORT_LEARNING, _PORT_FLOOD, _PORT_ROUTER, _PORT_MASK, _PORT_MODE = 8, 9, 25, 31, 4
 # IFLA_BRPORT_MCAST_MAX_GROUPS (Linux 6.3; before, the kernel takes no notice): how many groups a bridge that
 # looks into IGMP and MLD keeps of a port. There is room for 4,096 of all ports' together; when it is full, it
 # looks no more, and all get all groups' packets (net/bridge/br_multicast.c, br_multicast_new_group).
@@ -118,16 +118,24 @@ def tunnels() -> list[Tunnel]:
     return found
 
 
-def close_port(port: str, address: str) -> None:
+def close_port(port: str, address: str, hairpin: bool = False) -> None:
     """Let a bridge's port lead to one hardware address and no other, and learn nothing there.
 
     The bridge then neither moves that address to another port nor floods frames for unknown ones to this
     one, takes none behind it for a router, and none of its frames for one to the node's own stack; of groups
-    it keeps a share. The address first: at no moment is the port without its entry. Raises OSError.
+    it keeps a share. The address first: at no moment is the port without its entry.
+
+    With `hairpin` frames may leave by the port they came by: a pod's to a service of which it is an endpoint
+    itself, where bridged packets pass the node's rules (net/bridge/br_forward.c, should_deliver). Its own
+    broadcasts come back then, too. IPv4 drops them, since they are from its own address
+    (net/ipv4/fib_frontend.c, fib_validate_source); ARP of its own hardware address is no conflict (RFC 5227,
+    2.4), nor is IPv6's own question for duplicates (RFC 7527; Linux 4.10). Otherwise the port's mode is left
+    alone. Raises OSError.
     """
     index = index_of(port)
     nl.tell(nl.RTM_NEWNEIGH, nl.CREATE | nl.REPLACE, _bound(index, address))
-    nl.tell(nl.RTM_SETLINK, 0, _port(index, 0, ALL_GROUPS, MOST_GROUPS))
+    mode = nl.attribute(_PORT_MODE, b"\1") if hairpin else b""
+    nl.tell(nl.RTM_SETLINK, 0, _port(index, 0, ALL_GROUPS, MOST_GROUPS, mode))
 
 
 def open_port(port: str, address: str) -> None:
@@ -150,12 +158,12 @@ def _bound(index: int, address: str) -> bytes:
     return nl.ndmsg(nl.AF_BRIDGE, index, nl.NUD_NOARP, flags) + lladdr
 
 
-def _port(index: int, on: int, mask: int, groups: int) -> bytes:
+def _port(index: int, on: int, mask: int, groups: int, more: bytes = b"") -> bytes:
     """A bridge's port: whether it learns, gets floods and routers, and what of groups; 0 groups: no limit."""
     switches = _PORT_LEARNING, _PORT_FLOOD, _PORT_ROUTER
     settings = b"".join(nl.attribute(kind, pack("B", on)) for kind in switches)
     settings += nl.attribute(_PORT_MASK, pack("=H", mask))
-    settings += nl.u32(_PORT_GROUPS, groups)
+    settings += nl.u32(_PORT_GROUPS, groups) + more
     return nl.ifinfomsg(index, family=nl.AF_BRIDGE) + nl.nested(nl.IFLA_PROTINFO, settings)
 
 

@@ -26,8 +26,8 @@ _SPECIAL = {
 class Difference:
     """One difference: what it is, and what repairs it.
 
-    `key` names the attachment it concerns, if one. `nft` is one transaction, or part of one; `port` and its
-    hardware address are for rtnetlink.close_port(). What `waits` does no harm until somebody repairs.
+    `key` names the attachment it concerns, if one. `nft` is one transaction, or part of one; `port` is what
+    rtnetlink.close_port() is given. What `waits` does no harm until somebody repairs.
     """
 
     def __init__(
@@ -36,7 +36,7 @@ class Difference:
         tc: str = "",
         nft: str = "",
         key: tuple[str, str, str] | None = None,
-        port: tuple[str, str] | None = None,
+        port: tuple[str, str, bool] | None = None,
         waits: bool = False,
         ip: str = "",
     ) -> None:
@@ -219,17 +219,21 @@ def _of_elements(entries: list[Entry], state: State, read: set[Element]) -> list
 def _of_ports(entries: list[Entry], state: State) -> list[Difference]:
     found = []
     for entry in entries:
-        port = entry.port, entry.mac
         # A port that is gone is not this one's to say; GC knows whether its pod is.
         if not entry.mac or entry.port not in state.ports or _is_anothers(entry, state):
             continue
+        waits = False
         if entry.port not in state.closed:
             text = f"port {entry.port} of {entry.who} is open: it learns, is flooded, or leads past the guard"
-        elif port not in state.fixed:
+        elif (entry.port, entry.mac) not in state.fixed:
             text = f"port {entry.port} of {entry.who} has lost its hardware address {entry.mac}"
+        elif entry.is_ours and entry.port not in state.hairpins:
+            # As the version before made it: the pod lacks itself as a service's endpoint, and nothing else.
+            text, waits = f"port {entry.port} of {entry.who} has no hairpin mode", True
         else:
             continue
-        found.append(Difference(text, key=entry.key, port=port))
+        port = entry.port, entry.mac, entry.is_ours
+        found.append(Difference(text, key=entry.key, port=port, waits=waits))
     return found
 
 

@@ -43,7 +43,7 @@ def enter(tree: Tree | None, entry: Entry, total: int) -> None:
     elements = [*overlays, *tunnels.shared(entry), *tables.elements(entry)]
     nfnetlink.change("add", _plain(elements))
     if entry.port and entry.mac:
-        rtnetlink.close_port(entry.port, entry.mac)
+        rtnetlink.close_port(entry.port, entry.mac, entry.is_ours)
     ip = "".join(map(uplinks.take_apart, tunnels.devices(overlays))) if tree and tree.segment else ""
     batches.run_all(
         ("tc", tc), ("nft", tables.change("add", _chains(elements))), *([("ip", ip)] if ip else ())
@@ -177,10 +177,10 @@ def open_port(entry: Entry) -> None:
         _if_there(rtnetlink.open_port, entry.port, entry.mac)
 
 
-def _if_there(change: Callable[[str, str], None], port: str, address: str) -> None:
+def _if_there(change: Callable[..., None], *port: object) -> None:
     """Change a port that may have gone meanwhile: its link ends with the pod's network, at any moment."""
     with nl.Ignoring(rtnetlink.NO_SUCH_DEVICE):
-        change(port, address)
+        change(*port)
 
 
 def require_ours(uplink: str, state: State, unknown: bool = False) -> None:

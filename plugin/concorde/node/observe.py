@@ -98,8 +98,9 @@ class State:
 
     `uplinks` are those that were looked at and are there, by name. `segments` is how many an offloaded packet
     of a VTEP may have, by its device, if that matters. `comments` are those of each chain's rules. `ports`
-    are all bridges' ports, of which those as rtnetlink.close_port() leaves them are `closed`; `fixed` are the
-    hardware addresses bound to a port. `links` are the numbers of all links by their names.
+    are all bridges' ports, of which those as rtnetlink.close_port() leaves them are `closed`, and those in
+    hairpin mode `hairpins`; `fixed` are the hardware addresses bound to a port. `links` are the numbers of
+    all links by their names.
     """
 
     def __init__(self) -> None:
@@ -112,6 +113,7 @@ class State:
         self.elements: set[Element] = set()
         self.ports: set[str] = set()
         self.closed: set[str] = set()
+        self.hairpins: set[str] = set()
         self.fixed: set[tuple[str, str]] = set()
         self.links: dict[str, int] = {}
 
@@ -212,8 +214,11 @@ def read_ports(state: State, links_shown: str, fdb_shown: str) -> None:
         if "ifname" not in link:
             continue  # iproute2 up to 6.1 leaves an empty object for each link of another kind
         state.ports.add(link["ifname"])
-        if _is_closed(link["linkinfo"].get("info_slave_data", {})):
+        port = link["linkinfo"].get("info_slave_data", {})
+        if _is_closed(port):
             state.closed.add(link["ifname"])
+        if port.get("hairpin"):
+            state.hairpins.add(link["ifname"])
     for entry in json.loads(fdb_shown or "[]"):
         if entry.get("state") == "static" and "sticky" in entry.get("flags", ()):
             state.fixed.add((entry["ifname"], entry["mac"]))

@@ -213,8 +213,12 @@ def test_a_closed_port_has_its_entry_before_it_learns_nothing(answering: Any) ->
     # IFLA_PROTINFO: LEARNING, UNICAST_FLOOD, MULTICAST_ROUTER, GROUP_FWD_MASK and MCAST_MAX_GROUPS.
     port = attribute(8, b"\0") + attribute(9, b"\0") + attribute(25, b"\0") + attribute(31, b"\xfd\xff")
     port += attribute(42, struct.pack("=I", 128))
-    body = struct.pack("=BxHiII", 7, 0, 7, 0, 0) + attribute(12 | NESTED, port)
-    assert settings == message(19, body, flags=REQUEST | ACK)
+    head = struct.pack("=BxHiII", 7, 0, 7, 0, 0)
+    assert settings == message(19, head + attribute(12 | NESTED, port), flags=REQUEST | ACK)
+    kernel = answering(message(16, link(7)), error(0), error(0))
+    rtnetlink.close_port("veth1", "0a:58:ac:10:01:02", hairpin=True)
+    port += attribute(4, b"\1")  # MODE
+    assert kernel.sent[2] == message(19, head + attribute(12 | NESTED, port), flags=REQUEST | ACK)
 
 
 def test_the_other_end_is_asked_for_where_it_is(answering: Any) -> None:

@@ -24,12 +24,12 @@ def test_a_port_that_has_gone_is_an_error_to_who_closes_it() -> None:
 
 
 def test_a_repair_goes_on_when_a_port_has_ended_meanwhile(monkeypatch: pytest.MonkeyPatch) -> None:
-    find(monkeypatch, [Difference("a port", port=(GONE, MAC)), Difference("an element")])
+    find(monkeypatch, [Difference("a port", port=(GONE, MAC, True)), Difference("an element")])
     assert kernel.repair([], []) == ["a port", "an element"]
 
 
 def test_a_port_that_cannot_be_closed_is_an_error_still(monkeypatch: pytest.MonkeyPatch) -> None:
-    find(monkeypatch, [Difference("a port", port=("lo", MAC))])
+    find(monkeypatch, [Difference("a port", port=("lo", MAC, True))])
     with pytest.raises(OSError, match=r".") as caught:  # in the kernel's own words
         kernel.repair([], [])
     assert caught.value.errno in (errno.EPERM, errno.EINVAL)

@@ -3,6 +3,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import pytest
+from concorde import names
 from concorde.node import htb, observe, uplinks
 from concorde.node.differences import differences
 from concorde.node.observe import State
@@ -229,7 +230,8 @@ def test_each_difference_is_named_and_repaired(
     found = differences([TREE], [entry(minor=0x10)], state)
     assert any(one.text.startswith(text) and one.key == key and not one.waits for one in found)
     assert repair in "".join(one.tc + one.nft + one.ip for one in found)
-    assert [one.port for one in found if one.port] == ([("veth1", MAC)] if text.startswith("port") else [])
+    ports = [("veth1", MAC, False)] if text.startswith("port") else []
+    assert [one.port for one in found if one.port] == ports
 
 
 def test_where_the_kernel_can_each_queue_is_replaced_by_one_whose_flows_take_turns() -> None:
@@ -322,6 +324,17 @@ def test_ports_that_are_gone_or_unknown_are_not_this_ones_to_say() -> None:
         assert not [each for each in differences([TREE], [one], state) if each.port]
 
 
+def test_a_port_without_hairpin_mode_waits_for_a_repair_if_it_is_this_plugins_own() -> None:
+    own = names.host_veth("cluster-a", "A-1", "eth0")
+    for port, expected in ((own, [((own, MAC, True), True)]), ("veth1", [])):
+        state = whole()
+        state.ports, state.closed, state.fixed = {port}, {port}, {(port, MAC)}
+        found = differences([TREE], [entry(minor=0x10, port=port)], state)
+        assert [(one.port, one.waits) for one in found if one.port] == expected
+        state.hairpins = {port}
+        assert not [one for one in differences([TREE], [entry(minor=0x10, port=port)], state) if one.port]
+
+
 def test_as_many_packets_may_wait_for_a_neighbour_as_are_set() -> None:
     state = whole()
     state.uplinks["eth0"].waiting = {"arp_cache": uplinks.MOST_WAITING, "ndisc_cache": 0}
@@ -336,7 +349,7 @@ def test_a_link_of_the_name_that_is_another_is_not_closed_for_a_pod_that_is_gone
     state = whole()
     state.links, state.closed = {"veth1": now}, set()
     found = differences([TREE], [dead], state)
-    assert [one.port for one in found if one.port] == ([] if is_anothers else [("veth1", MAC)])
+    assert [one.port for one in found if one.port] == ([] if is_anothers else [("veth1", MAC, False)])
     its = [one for one in found if '"veth1"' in one.text]
     assert all(one.waits and one.nft.startswith("delete") for one in its)
     assert bool(its) is is_anothers

@@ -37,7 +37,7 @@ def test_who_enters_has_its_class_after_the_default_one_has_given_way_and_its_po
     kernel.enter(TREE, one, 2 * GIGA)
     elements, close, commands = noting.asked
     assert elements == ("set", "add", [VTEP, ("ip", "bridges", '"cni-a"'), *tables.elements(one)])
-    assert close == ("close", OURS, MAC)
+    assert close == ("close", OURS, MAC, True)
     assert commands == (
         "batches",
         tc(
@@ -148,12 +148,12 @@ def test_a_repair_does_everything_and_says_what_was_wrong_unless_it_can_wait(
         Difference("a class", tc="1\n"),
         Difference("a set", nft="2\n", waits=True),
         Difference("a queue", tc="3\n", ip="4\n"),
-        Difference("a port", port=("veth1", MAC)),
+        Difference("a port", port=("veth1", MAC, True)),
     )
     assert kernel.repair([TREE], []) == ["a class", "a queue", "a port"]
     assert noting.asked == [
         ("batches", tc("1\n", "3\n"), ("nft", "2\n"), ("ip", "4\n")),
-        ("close", "veth1", MAC),
+        ("close", "veth1", MAC, True),
     ]
     noting.asked.clear()
     assert kernel.repair([TREE], [], tables_only=True) == ["a port"]

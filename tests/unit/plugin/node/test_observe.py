@@ -88,6 +88,16 @@ def test_a_port_that_may_fill_the_table_of_groups_is_open_where_that_is_told(
     assert (state.closed == {"veth1"}) == closed
 
 
+def test_a_ports_hairpin_mode_is_read() -> None:
+    state = observe.State()
+    ports = [
+        {"ifname": name, "linkinfo": {"info_slave_data": {"hairpin": on}}}
+        for name, on in (("veth1", True), ("veth2", False))
+    ]
+    observe.read_ports(state, json.dumps(ports), "[]")
+    assert (state.ports, state.hairpins) == ({"veth1", "veth2"}, {"veth1"})
+
+
 @pytest.mark.parametrize(
     ("element", "key", "value"),
     [
