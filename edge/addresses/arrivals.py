@@ -98,6 +98,10 @@ class Arrivals:
         """Return why a node waits, config by config, and what would help."""
         return self.allocator.why_not(self.waiting[name])
 
+    def holds(self, node: Node) -> bool:
+        """Whether something was given to this very node, written or not."""
+        return bool(node.uid) and self._holders.get(node.name) == node.uid
+
     def _has(self, node: Node, of: str = "") -> None:
         self.waiting.pop(node.name, None)
         self.promised.pop(node.name, None)
@@ -111,8 +115,7 @@ class Arrivals:
 
         What another of its name had is free.
         """
-        own = self._is_promised(node) or (node.uid and self._holders.get(node.name) == node.uid)
-        if own and self.allocator.has_alone(node.name):
+        if (self._is_promised(node) or self.holds(node)) and self.allocator.has_alone(node.name):
             self.promised[node.name] = node
             return
         self._forget(node.name)

@@ -169,7 +169,17 @@ class Books:
             self._keep_one_family(gift.node)
             return None
         self.in_flight.add(gift[:2])
-        return gift._replace(blocks=self.allocator.given[gift.node].blocks, again=True)
+        return gift._replace(again=True)
+
+    def anew(self, gift: Gift) -> Optional[Gift]:  # noqa: UP045 (nodes may have Python 3.9)
+        """Return what is to be tried again as it is due by now: meanwhile another may have these blocks."""
+        if gift.asks:
+            return gift
+        promised = self.arrivals.promised.get(gift.node)
+        if promised is None or promised.uid != gift.uid:
+            self.in_flight.discard(gift[:2])
+            return None
+        return gift._replace(blocks=self.allocator.given[gift.node].blocks)
 
     def _keep_one_family(self, node: str) -> None:
         self._log("the server keeps one block a node: configs of two families give nothing")
@@ -233,8 +243,7 @@ class Books:
 
     def _is_late(self, node: Node, deleting: bool) -> bool:
         """Whether a node is being deleted that has nothing, and for which nothing is on its way."""
-        promised = self.arrivals.promised.get(node.name)
-        return deleting and not node.blocks and (promised is None or promised.uid != node.uid)
+        return deleting and not node.blocks and not self.arrivals.holds(node)
 
     def _node(self, document: Json) -> Optional[Node]:  # noqa: UP045
         """Return a node; of one whose blocks cannot be read what was known of it, for it has them."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import argparse
 import heapq
+import math
 import queue
 import signal
 import sys
@@ -154,7 +155,9 @@ class Term:
         for gift in self._books.gifts():
             self._give(gift)
         while self._later and self._later[0][0] <= time.monotonic():
-            self._give(heapq.heappop(self._later)[1])
+            anew = self._books.anew(heapq.heappop(self._later)[1])
+            if anew is not None:
+                self._give(anew)
         self._teller.turn()
 
     def _take_all(self) -> None:
@@ -188,13 +191,18 @@ class Term:
 
 
 class Teller:
-    """Says in configs and events what nodes got and why others wait: never more than a little at a time."""
+    """Says in configs and events what nodes got and why others wait: never more than a little at a time.
+
+    What an API refuses it may refuse for ever, such as a policy of somebody else's: it is tried again after a
+    while, and is in the way of nothing else.
+    """
 
     def __init__(self, books: Books, cluster: Cluster, log: Logger) -> None:
         self._books, self._cluster, self._log = books, cluster, log
         self._writers = ThreadPoolExecutor(2, "tell")
         self._busy: dict[str, Future[None]] = {}  # by what is written about
-        self._marked: set[tuple[str, str]] = set()  # configs and their versions
+        # When configs of which version may be marked again.
+        self._marked: dict[tuple[str, str], float] = {}
         self._next = 0.0
         self._statuses: dict[str, tuple[float, Json]] = {}  # by uid: when it was looked at, and what is told
         self._reasons: dict[str, str] = {}  # by uid: of which an event was written
@@ -209,8 +217,9 @@ class Teller:
         self._busy = {about: future for about, future in self._busy.items() if not future.done()}
         for held, metadata in self._books.marks():
             version = (held.name, held.document["metadata"]["resourceVersion"])
-            if version not in self._marked and self._begin(held.name, self._mark, held, metadata):
-                self._marked.add(version)
+            due = self._marked.get(version, 0.0) <= time.monotonic()
+            if due and self._begin(held.name, self._mark, held, metadata):
+                self._marked[version] = math.inf
         for held in self._books.configs.values():
             self._status(held)
         self._events()
@@ -231,7 +240,8 @@ class Teller:
             self._cluster.mark(held, metadata)
         except AwayError as error:
             self._log.once(str(error))
-            self._marked.discard((held.name, held.document["metadata"]["resourceVersion"]))
+            version = (held.name, held.document["metadata"]["resourceVersion"])
+            self._marked[version] = time.monotonic() + LAST_RETRY
 
     def _status(self, held: Held) -> None:
         uid, now = held.document["metadata"]["uid"], time.monotonic()
@@ -252,7 +262,8 @@ class Teller:
             self._reasons[uid] = condition["reason"]
         except AwayError as error:
             self._log.once(str(error))
-            self._statuses.pop(uid, None)
+            before = held.document.get("status") or {}
+            self._statuses[uid] = (time.monotonic() + LAST_RETRY - STATUS_SECONDS, before)
 
     def _events(self) -> None:
         """Look at a few of the nodes that wait, and say why they do if that is news, or was said long ago."""
@@ -269,18 +280,18 @@ class Teller:
     def _event(self, name: str, uid: str) -> None:
         why, now = self._books.arrivals.why(name), time.monotonic()
         when, whom, said = self._said.get(name, (0.0, "", ""))
-        due = AGAIN_SECONDS if why == said else CHANGED_SECONDS
-        if (whom != uid or now - when >= due) and self._begin(f"{name}/", self._say, name, why):
+        due = AGAIN_SECONDS if why == said else CHANGED_SECONDS if said else LAST_RETRY
+        if (whom != uid or now - when >= due) and self._begin(f"{name}/", self._say, name, uid, why):
             self._said[name] = (now, uid, why)
 
-    def _say(self, name: str, why: str) -> None:
+    def _say(self, name: str, uid: str, why: str) -> None:
         # As Kubernetes' own programs do: describe looks for a node's events by its name.
         about = {"apiVersion": "v1", "kind": "Node", "name": name, "uid": name}
         try:
             self._cluster.event(about, WAITS, why)
         except AwayError as error:
             self._log.once(str(error))
-            self._said.pop(name, None)
+            self._said[name] = (time.monotonic(), uid, "")
 
 
 def _about_config(held: Held) -> Json:

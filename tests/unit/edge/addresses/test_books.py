@@ -6,7 +6,7 @@ from typing import Any
 
 from edge.addresses.allocation import Allocator
 from edge.addresses.arrivals import Arrivals
-from edge.addresses.books import FINALIZER, FIRST_SPEC, Books, Gift, Outcome, judged, spec_text
+from edge.addresses.books import FINALIZER, FIRST_SPEC, Books, Outcome, judged, spec_text
 from edge.addresses.cluster import NODES
 from edge.addresses.kinds import OURS, PLURAL
 from edge.watch import Changed, Listed
@@ -45,6 +45,10 @@ def test_of_a_node_whose_block_cannot_be_read_it_is_not_given_away() -> None:
     for said in (Changed(NODES, node("a", "nonsense"), False), Listed(NODES, [node("a", "nonsense")])):
         one.take(said)
         assert given(one) == {"a": "10.0.0.0/30"}
+    deleting = node("a")
+    deleting["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z"
+    one.take(Changed(NODES, deleting, False))  # from before it had its block
+    assert given(one) == {"a": "10.0.0.0/30"}
     one.take(Changed(NODES, node("a", "nonsense"), True))
     assert given(one) == {}
 
@@ -52,12 +56,14 @@ def test_of_a_node_whose_block_cannot_be_read_it_is_not_given_away() -> None:
 def test_what_was_promised_and_another_has_meanwhile_is_not_written_again() -> None:
     one = books(node("a"))
     (gift,) = one.gifts()
+    again = one.conclude(Outcome(gift, False))
+    assert again == gift._replace(again=True)
     one.take(Listed(NODES, [node("a"), node("z", "10.0.0.0/30")]))
     assert given(one) == {"z": "10.0.0.0/30", "a": "10.0.0.4/30"}
-    assert one.gifts() == []  # the former is on its way
-    again = one.conclude(Outcome(gift, False))
-    assert again is not None
-    assert again == Gift("a", "a", one.allocator.given["a"].blocks, again=True)
+    assert one.gifts() == []  # the former is to be tried again
+    assert one.anew(again) == again._replace(blocks=one.allocator.given["a"].blocks)
+    one.take(Listed(NODES, [node("z", "10.0.0.0/30")]))
+    assert one.anew(again) is None
 
 
 def test_a_config_that_was_replaced_without_its_marks_is_known_by_its_first_spec() -> None:

@@ -502,6 +502,28 @@ def test_what_is_not_ours_is_only_given_blocks(one: Case) -> None:
     assert {path for path in written if path.startswith(NODES)} == {f"{NODES}/a"}
 
 
+def test_what_is_refused_for_ever_is_tried_now_and_then_and_in_the_way_of_nothing(
+    one: Case, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refused(method: str, path: str) -> int | None:
+        return 403 if "events" in path or (method, path) == ("PATCH", f"{OURS}/all") else None
+
+    def tried(what: str) -> int:
+        return sum(method in ("POST", "PATCH") and path.endswith(what) for method, path in one.api.asked)
+
+    monkeypatch.setattr(controller, "LAST_RETRY", 1000.0)
+    one.api.fault = refused
+    one.config("all", "10.0.0.0/30:30")
+    for name in "abcd":
+        one.node(name)
+    one.start()
+    one.until_reason("all", "Exhausted")
+    one.until(lambda: tried("events") == 4)  # of the config, and of the nodes that wait
+    one.node("e")
+    one.until(lambda: tried("events") == 5)
+    assert tried(f"{OURS}/all") == 1
+
+
 def test_leaving_takes_the_finalizers_and_nothing_else(one: Case) -> None:
     one.config("all", "10.0.0.0/28:30")
     one.node("a")
