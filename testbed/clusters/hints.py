@@ -61,7 +61,7 @@ def ask(client: Outside, namespace: str, name: str) -> Answers:
         service,
         sorted(slices, key=lambda one: str(one["metadata"]["name"])),
         [node_of(one) for one in listed(client, "/api/v1/nodes")],
-        sorted((events or {"items": []})["items"], key=lambda one: one.get("lastTimestamp") or ""),
+        sorted((events or {"items": []})["items"], key=_age),
     )
 
 
@@ -95,6 +95,12 @@ def _notes(answers: Answers, explained: Mapping[str, Explanation], asked: Wish) 
     said = [one for one in answers.events if str(one.get("reason", "")).startswith(REASONS)]
     if said:
         yield f"its last event: {said[-1]['reason']}: {said[-1].get('message', '')}"
+
+
+def _age(event: Mapping[str, Any]) -> tuple[str, int]:
+    """Return what is larger of a later event: times are of whole seconds."""
+    version = str(event["metadata"].get("resourceVersion", ""))
+    return event.get("lastTimestamp") or "", int(version) if version.isdigit() else 0
 
 
 def _unknown(client: Outside, namespace: str, name: str) -> str:

@@ -92,9 +92,13 @@ def test_where_kubernetes_writes_hints_its_own_are_read() -> None:
 
 def test_what_is_not_done_is_noted_with_its_last_event() -> None:
     events = [
-        {"reason": "HintsIgnored", "message": "hints are off", "lastTimestamp": "2026-01-02T00:00:00Z"},
-        {"reason": "NotSupported", "message": "another", "lastTimestamp": "2026-01-03T00:00:00Z"},
-        {"reason": "TopologyAwareHintsEnabled", "message": "x", "lastTimestamp": "2026-01-01T00:00:00Z"},
+        {"reason": reason, "message": message, "lastTimestamp": f"2026-01-0{day}T00:00:00Z", "metadata": made}
+        for reason, message, day, made in (
+            ("HintsIgnored", "hints are off", 2, {"resourceVersion": "11"}),
+            ("TopologyAwareHintsDisabled", "x", 2, {"resourceVersion": "9"}),
+            ("NotSupported", "another", 3, {}),
+            ("TopologyAwareHintsEnabled", "x", 1, {}),
+        )
     ]
     mine = hinted.endpoint_slice("mine", "a", 9, made_by="me")
     made = cluster(hinted.service(auto="aUto"), "ab", changed={EVENTS: events})
