@@ -31,6 +31,17 @@ exec /usr/sbin/nft -f /run/batch.$$
 """
 
 
+LEDGER = "/run/concorde/node/ledger.sqlite"
+LEASES = """
+import json, os, sqlite3, sys
+there = os.path.exists(sys.argv[1])
+ledger = sqlite3.connect(f"file:{sys.argv[1]}?mode=ro" if there else ":memory:", uri=True)
+made = ledger.execute("SELECT 1 FROM sqlite_schema WHERE name = 'attachment'").fetchone()
+query = "SELECT container, address FROM attachment WHERE network = ?"
+print(json.dumps(list(ledger.execute(query, sys.argv[2:])) if made else []))
+"""
+
+
 class Node:
     """Namespaces in the place of a node; they end with the process that holds them."""
 
@@ -165,14 +176,8 @@ class Node:
         return answer
 
     def leases(self, network: str) -> list[tuple[str, str]]:
-        """Container and address of every lease, straight from the ledger."""
-        code = (
-            "import json, sqlite3, sys; rows = sqlite3.connect(sys.argv[1]).execute("
-            "'SELECT container, address FROM attachment WHERE network = ?', sys.argv[2:]);"
-            " print(json.dumps(list(rows)))"
-        )
-        file = "/run/concorde/node/ledger.sqlite"
-        rows = json.loads(self.run("/usr/bin/python3", "-c", code, file, network))
+        """Container and address of every lease, straight from the ledger; none if it was not made (again)."""
+        rows = json.loads(self.run("/usr/bin/python3", "-c", LEASES, LEDGER, network))
         return [tuple(row) for row in rows]
 
     def veths(self) -> set[str]:
