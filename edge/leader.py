@@ -95,7 +95,7 @@ class Leader:
 
     def leads(self) -> bool:
         """Whether something may be begun."""
-        return time.monotonic() < self._until
+        return _seconds() < self._until
 
     def wait(self, stop: threading.Event) -> bool:
         """Return when the lease is held, or ``stop`` is set; tell whether it is held."""
@@ -140,7 +140,7 @@ class Leader:
         holder = str(spec.get("holderIdentity") or "")
         if holder not in ("", self._tenure.holder) and not self._is_over(spec):
             return f"{holder} leads"
-        begun = time.monotonic()
+        begun = _seconds()
         now = _written(time.time_ns() // 1000)
         if holder != self._tenure.holder:
             changes = spec.get("leaseTransitions")
@@ -168,12 +168,12 @@ class Leader:
             self._lease = None
             return
         if self._lease is None or lease["metadata"] != self._lease["metadata"]:
-            self._lease, self._seen_at = lease, time.monotonic()
+            self._lease, self._seen_at = lease, _seconds()
 
     def _is_over(self, spec: Any) -> bool:
         said = spec.get("leaseDurationSeconds")
         seconds = said if isinstance(said, int) else self._tenure.seconds
-        return time.monotonic() - self._seen_at > seconds
+        return _seconds() - self._seen_at > seconds
 
     def _write(self, spec: Json) -> None:
         """Write the lease, if nobody has since it was seen. Raises AwayError, RefusedError 409 if so."""
@@ -183,6 +183,11 @@ class Leader:
             self._lease = self._server.ask(Question("POST", self._all, {**made, "spec": spec}))
         else:
             self._lease = self._server.ask(Question("PUT", self._own, {**self._lease, "spec": spec}))
+
+
+def _seconds() -> float:
+    """Return a clock that nobody sets, and that goes on while the machine is suspended: so does the lease."""
+    return time.clock_gettime(time.CLOCK_BOOTTIME)
 
 
 def _written(microseconds: int) -> str:

@@ -22,8 +22,10 @@ class Clock:
     def __init__(self) -> None:
         self.now = 100.0
 
-    def monotonic(self) -> float:
-        return self.now
+    CLOCK_BOOTTIME = time.CLOCK_BOOTTIME  # CLOCK_MONOTONIC stands still on a machine that is suspended
+
+    def clock_gettime(self, clock: int) -> float:
+        return {self.CLOCK_BOOTTIME: self.now}[clock]
 
     def time_ns(self) -> int:
         return int(1e18 - self.now * 1e9)  # of 2001, and backwards, for whoever would believe it
