@@ -49,8 +49,7 @@ class Space:
         if not self._taken[prefix]:
             del self._taken[prefix]
             self._lengths -= Counter([block.prefixlen])
-            self._remember(prefix)
-            self._tell_upwards(prefix)
+            self._tell_upwards(2 * prefix)
             self._recount(prefix, 1)
 
     def has(self, within: Network, length: int) -> bool:
@@ -125,23 +124,22 @@ class Space:
         return self._largest.get(prefix, prefix.bit_length() - 1)
 
     def _tell_upwards(self, prefix: int) -> None:
-        while prefix > 1:
-            prefix >>= 1
-            before = self._free_below(prefix)
-            if prefix in self._taken:
-                return
-            self._remember(prefix)
-            if self._free_below(prefix) == before:
-                return
+        """Let what is around a prefix learn from its halves what is free there, up to where nothing changes.
 
-    def _remember(self, prefix: int) -> None:
-        """Learn from its halves what is free below a prefix that nobody has taken as a whole."""
-        half = prefix.bit_length()
-        halves = self._free_below(2 * prefix), self._free_below(2 * prefix + 1)
-        if half == self._bits + 1 or halves == (half, half):
-            self._largest.pop(prefix, None)
-        else:
-            self._largest[prefix] = min(halves)
+        Written out, for of IPv6 that may be 128 steps.
+        """
+        largest, own = self._largest, prefix.bit_length() - 1
+        while own and prefix >> 1 not in self._taken:
+            half, other = largest.get(prefix, own), largest.get(prefix ^ 1, own)
+            prefix, own = prefix >> 1, own - 1
+            before = largest.get(prefix, own)
+            if half == other == own + 1:
+                found = own
+                largest.pop(prefix, None)
+            else:
+                found = largest[prefix] = half if half < other else other
+            if found == before:
+                return
 
     def _prefix(self, block: Network) -> int:
         length = block.prefixlen
