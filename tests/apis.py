@@ -65,11 +65,13 @@ class Api:
             *more,
         ]
         self._server: subprocess.Popen[bytes] | None = None
+        # The namespaces are made, and kinds that are objects known, after the server answers.
+        self._served = ["/api/v1/namespaces/kube-system", "/api/v1/namespaces/default"]
         self.client = Server(self.url, str(self.admin), str(self.authority), kept=16)
 
-    def start(self) -> None:
-        """Start the server, and wait until it serves."""
-        self._server = self._start(self._arguments, "kube-apiserver")
+    def start(self, *more: str) -> None:
+        """Start the server, this once with more options, and wait until it serves."""
+        self._server = self._start([*self._arguments, *more], "kube-apiserver")
         until(self._serves, hint=lambda: (self.directory / "kube-apiserver.log").read_text()[-2000:])
 
     def stop(self) -> None:
@@ -78,6 +80,10 @@ class Api:
             self._server.kill()
             self._server.wait()
             self._server = None
+
+    def runs(self) -> bool:
+        """Whether the server was started, and not ended since."""
+        return self._server is not None
 
     def freeze(self, frozen: bool) -> None:
         """Let the server be silent, or go on."""
@@ -103,6 +109,7 @@ class Api:
             version, plural = spec["versions"][0]["name"], spec["names"]["plural"]
             where = f"/apis/{spec['group']}/{version}/{plural}"
             until(partial(self.get, where))
+            self._served.append(where)
 
     def get(self, path: str) -> Json | None:
         """Return what is there, if it is."""
@@ -151,11 +158,7 @@ class Api:
         assert self._server is not None
         assert self._server.poll() is None, (self.directory / "kube-apiserver.log").read_text()[-2000:]
         with suppress(AwayError):
-            # The namespaces are made after the server serves.
-            return bool(
-                self.client.ask(Question("GET", "/api/v1/namespaces/kube-system"))
-                and self.client.ask(Question("GET", "/api/v1/namespaces/default"))
-            )
+            return all(self.client.ask(Question("GET", path)) for path in self._served)
         return False
 
     def _start(self, argv: Sequence[str], name: str) -> subprocess.Popen[bytes]:

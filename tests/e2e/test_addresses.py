@@ -21,6 +21,7 @@ import pytest
 from ruamel.yaml import YAML
 
 from edge.http import MERGE, AwayError, Json, Question, RefusedError
+from edge.leader import LEASES
 from testbed.kubernetes.addresses import WEBHOOK
 from testbed.kubernetes.control_plane import render_kubeconfig
 from testbed.providers.ssh.inventory import Machine
@@ -56,7 +57,11 @@ def lent(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Api]:
 
 @pytest.fixture
 def api(lent: Api) -> Api:
-    """An API without nodes and configs."""
+    """An API without nodes, configs and who is asked, in which nobody leads: who was killed would."""
+    if not lent.runs():
+        lent.start()
+    lent.delete(LEASES.format("kube-system"))
+    lent.delete(CONFIGURATIONS)
     lent.delete(NODES)
     answer = lent.get(OURS)
     assert answer is not None
@@ -371,6 +376,7 @@ def test_without_a_webhook_status_says_it_and_with_one_a_bad_config_can_go_or_be
             within(lambda: "annotations" in (api.get(f"{OURS}/good") or {})["metadata"], controller)
             api.patch(f"{OURS}/good", {"spec": {"ipv4": {"perNodeMaskSize": 26}}})
             within(lambda: reason("good") == "SpecChanged", controller)
+            assert controller.end() == 0
         with controlled(api, *options) as controller:
             within(lambda: refusal(api.post, OURS, first | {"metadata": {"name": "other"}}), controller)
             assert "immutable" in refusal(
@@ -394,19 +400,6 @@ def said(api: Api, about: str) -> str:
 def reasons(api: Api) -> set[str]:
     """Return why there are events."""
     return {one["reason"] for one in (api.get("/api/v1/namespaces/default/events") or {})["items"]}
-
-
-def test_with_the_gate_a_node_has_both_families(tmp_path: Path, lent: Api) -> None:
-    del lent  # without which there is no other
-    services = "--service-cluster-ip-range=10.96.0.0/16,fd96::/112"
-    with served(tmp_path, "--feature-gates=IPv6DualStack=true", services) as api:
-        api.config("both", "10.62.0.0/16:24", "fd62::/112:120")
-        api.node("a")
-        with asked(api) as options, controlled(api, *options) as controller:
-            within(lambda: api.blocks()["a"], controller)
-            assert api.blocks() == {"a": ["10.62.0.0/24", "fd62::/120"]}
-            single = config("single", "10.61.4.0/25:28")
-            within(lambda: "as both has" in refusal(api.post, OURS, single), controller)
 
 
 def test_hints_are_published_beside_slices_and_the_publisher_is_killed_under_change(api: Api) -> None:
@@ -519,3 +512,22 @@ def a_master(api: Api, directory: Path) -> dict[str, Any]:
         file.write_text(f"#!/bin/sh\n{text.format(kubectl=kubectl, kubeconfig=kubeconfig)}\n")
         file.chmod(0o755)
     return hosts
+
+
+@pytest.fixture
+def gated(api: Api) -> Iterator[Api]:
+    """The API with the gate of both families."""
+    api.stop()
+    api.start("--feature-gates=IPv6DualStack=true", "--service-cluster-ip-range=10.96.0.0/16,fd96::/112")
+    yield api
+    api.stop()
+
+
+def test_with_the_gate_a_node_has_both_families(gated: Api) -> None:
+    gated.config("both", "10.62.0.0/16:24", "fd62::/112:120")
+    gated.node("a")
+    with asked(gated) as options, controlled(gated, *options) as controller:
+        within(lambda: gated.blocks()["a"], controller)
+        assert gated.blocks() == {"a": ["10.62.0.0/24", "fd62::/120"]}
+        single = config("single", "10.61.4.0/25:28")
+        within(lambda: "as both has" in refusal(gated.post, OURS, single), controller)
