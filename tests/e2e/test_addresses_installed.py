@@ -20,7 +20,7 @@ from testbed import resources
 from testbed.access.place import InNamespace, in_parallel
 from testbed.kubernetes.control_plane import endpoint
 from testbed.resources import version
-from testbed.supplies import addresses, images
+from testbed.supplies import addresses
 from testbed.testbed import Testbed
 from tests.e2e.conftest import PATIENCE_SECONDS, prompt, until
 from tests.manifests import FILES, GONE, another, documents
@@ -129,10 +129,10 @@ class Cluster:
         place = pair.networks["A-1"]
         assert isinstance(place, InNamespace)
         assert place.node.name == WORKER
-        for tag in (version(), NEXT):
-            name = f"{addresses.IMAGE.rpartition(':')[0]}:{tag}"
-            image = images.assemble(name, addresses.files(), addresses.START)
-            place.node.run(["ctr", "--namespace=k8s.io", "images", "import", str(image.archive)])
+        images = ["ctr", "--namespace=k8s.io", "images"]
+        image = addresses.provide()
+        place.node.run([*images, "import", str(image.archive)])
+        place.node.run([*images, "tag", image.name, f"{image.name.rpartition(':')[0]}:{NEXT}"])
 
     def apply(self, version: str) -> None:
         """Install a version, and wait until its controllers run."""
@@ -319,14 +319,16 @@ def test_nodes_get_blocks_go_on_through_an_upgrade_and_nothing_is_left(
     assert cluster.joined("kiosk-2") == "10.61.4.16/28"
 
     client.run("delete", "namespace", STATIONS, "--wait=false")
+    # The namespace would do so some seconds later.
+    client.run("delete", CONFIGS, f"--namespace={STATIONS}", "kiosks", "--wait=false")
     if first == "delete":
         cluster.delete("--wait=false")
         client.run("wait", "--for=delete", "namespace/concorde-addresses", timeout=PATIENCE_SECONDS)
         kind = client.get("customresourcedefinition", CONFIGS)
         assert "deletionTimestamp" in kind["metadata"]  # and there it would stay
         cluster.apply(NEXT)
-    # For they have nodes.
-    until(lambda: "deletionTimestamp" in client.get(CONFIGS, f"--namespace={STATIONS}", "kiosks")["metadata"])
+    # For it has nodes.
+    assert "deletionTimestamp" in client.get(CONFIGS, f"--namespace={STATIONS}", "kiosks")["metadata"]
     cluster.leave()
     cluster.delete()
     until(lambda: cluster.cluster_wide() == before, every=0.2)
