@@ -31,7 +31,7 @@ from edge.addresses.books import WAITS, Books, Gift, Held, Outcome, Rules, witho
 from edge.addresses.cluster import CONFIGS, KINDS, NODES, Cluster
 from edge.addresses.space import Network
 from edge.addresses.webhook import Webhook
-from edge.http import AwayError, Json, Server
+from edge.http import AwayError, Json, RefusedError, Server
 from edge.leader import PART, Leader, positive
 from edge.log import Logger
 from edge.watch import Listed, News
@@ -241,7 +241,7 @@ class Teller:
         except AwayError as error:
             self._log.once(str(error))
             version = (held.name, held.document["metadata"]["resourceVersion"])
-            self._marked[version] = time.monotonic() + LAST_RETRY
+            self._marked[version] = time.monotonic() + _pause(error)
 
     def _status(self, held: Held) -> None:
         uid, now = held.document["metadata"]["uid"], time.monotonic()
@@ -263,7 +263,7 @@ class Teller:
         except AwayError as error:
             self._log.once(str(error))
             before = held.document.get("status") or {}
-            self._statuses[uid] = (time.monotonic() + LAST_RETRY - STATUS_SECONDS, before)
+            self._statuses[uid] = (time.monotonic() + _pause(error) - STATUS_SECONDS, before)
 
     def _events(self) -> None:
         """Look at a few of the nodes that wait, and say why they do if that is news, or was said long ago."""
@@ -291,7 +291,12 @@ class Teller:
             self._cluster.event(about, WAITS, why)
         except AwayError as error:
             self._log.once(str(error))
-            self._said[name] = (time.monotonic(), uid, "")
+            self._said[name] = (time.monotonic() + _pause(error) - LAST_RETRY, uid, "")
+
+
+def _pause(error: AwayError) -> float:
+    """Return after how many seconds a write is tried again: what was refused once is not taken at once."""
+    return LAST_RETRY if isinstance(error, RefusedError) else FIRST_RETRY
 
 
 def _about_config(held: Held) -> Json:

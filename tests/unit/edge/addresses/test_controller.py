@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from edge import leader
 from edge.addresses import controller
 from edge.addresses.books import FINALIZER, FIRST_SPEC, WAITS, Books
 from edge.addresses.cluster import CONFIGS, NODES
@@ -452,7 +453,7 @@ def test_a_term_that_fails_leaves_nobody_behind_who_listens(
             raise RuntimeError("of this term nothing comes")
         take(books, news)
 
-    monkeypatch.setattr(controller, "LAST_RETRY", 0.01)
+    monkeypatch.setattr(leader, "FAILED_SECONDS", 0.01)
     monkeypatch.setattr(Options, "server", server)
     monkeypatch.setattr(Books, "take", failing)
     one.config("all", "10.0.0.0/28:30")
