@@ -61,7 +61,9 @@ class Terminal:
         self._process.expect_exact(begun)
         self._process.expect_exact(PROMPT)
         offered = set(self._process.before.split())
-        self._process.send("\x15\r")
+        # Ctrl-U may show the prompt once more; what a command says comes before the next one alone.
+        self._process.send("\x15echo :\r")
+        self._process.expect_exact("\n:\r\n")
         self._process.expect_exact(PROMPT)
         return offered
 
