@@ -11,6 +11,10 @@ from edge.http import Server
 ACCOUNT = "/var/run/secrets/kubernetes.io/serviceaccount"
 
 
+class AccessError(ValueError):
+    """There is no way to an API as options say; the message names the option."""
+
+
 class Access(NamedTuple):
     """Where an API is, and the files by which one is known there; without a URL there is none."""
 
@@ -20,11 +24,13 @@ class Access(NamedTuple):
     token: str = ""
 
     def server(self, kept: int) -> Server:
-        """Return the API, with so many connections kept.
-
-        Raises ValueError for no URL, OSError for missing files.
-        """
-        return Server(self.url, self.identity, self.authority, self.token, kept)
+        """Return the API, with so many connections kept. Raises AccessError for no URL, or missing files."""
+        try:
+            return Server(self.url, self.identity, self.authority, self.token, kept)
+        except ValueError as error:
+            raise AccessError(f"--api: {error}") from None
+        except OSError as error:
+            raise AccessError(f"--identity, --authority: {error}") from None
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:

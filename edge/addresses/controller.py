@@ -23,7 +23,7 @@ from itertools import islice
 from typing import NamedTuple
 
 from edge import leader
-from edge.access import Access, access_of, add_options
+from edge.access import Access, AccessError, access_of, add_options
 from edge.addresses import kinds, webhook
 from edge.addresses.allocation import Allocator, Range
 from edge.addresses.arrivals import Arrivals
@@ -58,7 +58,7 @@ class Options(NamedTuple):
     webhook_port: int
 
     def server(self) -> Server:
-        """Return the API. Raises ValueError for no URL, OSError for missing files."""
+        """Return the API. Raises AccessError."""
         return self.access.server(self.at_once + 4)
 
 
@@ -71,11 +71,8 @@ def main(arguments: Sequence[str]) -> int:
         signal.signal(number, lambda *_: stop.set())
     try:
         server = options.server()
-    except ValueError as error:
-        log(f"--api: {error}")
-        return 2
-    except OSError as error:
-        log(f"--identity, --authority: {error}")
+    except AccessError as error:
+        log(str(error))
         return 2
     try:
         if options.leave:

@@ -23,7 +23,7 @@ from ipaddress import IPv4Network
 from pathlib import Path
 from typing import NamedTuple, Optional, Union
 
-from edge.access import Access, access_of, add_options
+from edge.access import Access, AccessError, access_of, add_options
 from edge.events import Events
 from edge.http import AwayError, Json, Server, json_object
 from edge.log import Logger
@@ -84,11 +84,8 @@ def main(arguments: Sequence[str]) -> int:
         return 0
     try:
         server = options.access.server(kept=4)
-    except ValueError as error:
-        log(f"--api: {error}")
-        return 2
-    except OSError as error:
-        log(f"--identity, --authority: {error}")
+    except AccessError as error:
+        log(str(error))
         return 2
     try:
         threading.Thread(target=listen, args=(server, options, inbox.put, log), daemon=True).start()

@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import NamedTuple, Optional, Union
 
 from edge import leader
-from edge.access import Access, access_of, add_options
+from edge.access import Access, AccessError, access_of, add_options
 from edge.events import Events
 from edge.http import MERGE, AwayError, Json, Question, RefusedError, Server
 from edge.leader import Leader, positive
@@ -51,7 +51,7 @@ class Options(NamedTuple):
     at_once: int
 
     def server(self) -> Server:
-        """Return the API. Raises ValueError for no URL, OSError for missing files."""
+        """Return the API. Raises AccessError."""
         return self.access.server(self.at_once + 4)
 
 
@@ -76,11 +76,8 @@ def main(arguments: Sequence[str]) -> int:
         signal.signal(number, lambda *_: stop.set())
     try:
         server = options.server()
-    except ValueError as error:
-        log(f"--api: {error}")
-        return 2
-    except OSError as error:
-        log(f"--identity, --authority: {error}")
+    except AccessError as error:
+        log(str(error))
         return 2
     try:
         lead(options, server, stop, log)
