@@ -9,9 +9,11 @@ from __future__ import annotations
 import json
 import re
 import threading
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from io import StringIO
 from itertools import count
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
@@ -24,6 +26,32 @@ PATH = re.compile(r"(/api(?:s/[^/]+)?/[^/]+)(?:/namespaces/([^/]+))?/([^/]+)(?:/
 WEBHOOKS = "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations"
 LOST = "lost"  # what was asked is done, and the answer does not come
 Fault = Callable[[str, str], object]  # method and path: a status to refuse with, LOST, or nothing
+
+
+class Running(ABC):
+    """A program with a lease that asks an API of this kind, in a thread."""
+
+    def __init__(self, url: str) -> None:
+        self.url, self.stream = url, StringIO()
+        self._stop = threading.Event()
+        self._thread: threading.Thread | None = None
+
+    @abstractmethod
+    def run(self, arguments: list[str], stop: threading.Event) -> None:
+        """Lead whenever the lease is held, until it is to stop."""
+
+    def start(self, *more: str) -> None:
+        """Begin a term."""
+        arguments = [f"--api={self.url}", "--lease-seconds=20", *more]
+        self._stop = threading.Event()
+        self._thread = threading.Thread(target=self.run, args=(arguments, self._stop))
+        self._thread.start()
+
+    def end(self) -> None:
+        """End it as a signal does."""
+        self._stop.set()
+        if self._thread is not None:
+            self._thread.join()
 
 
 class StubApi(ThreadingHTTPServer):

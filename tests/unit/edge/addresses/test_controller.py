@@ -6,7 +6,6 @@ import threading
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from io import StringIO
 from typing import Any
 
 import pytest
@@ -20,36 +19,22 @@ from edge.http import Json, Server
 from edge.log import Logger
 from edge.watch import News
 from tests.apis import config
-from tests.unit.edge.stub import LOST, StubApi, serving
+from tests.unit.edge.stub import LOST, Running, StubApi, serving
 from tests.waiting import until
 
 OURS, VENDORS = CONFIGS
 EVENTS = "/api/v1/events"
 
 
-class Case:
+class Case(Running):
     """An API, and a controller of it that runs in a thread."""
 
     def __init__(self, api: StubApi) -> None:
+        super().__init__(api.url)
         self.api = api
-        self.stream = StringIO()
-        self._stop = threading.Event()
-        self._thread: threading.Thread | None = None
 
-    def start(self, *more: str) -> None:
-        """Begin a term."""
-        options = parse([f"--api={self.api.url}", "--lease-seconds=20", *more])
-        self._stop = threading.Event()
-        self._thread = threading.Thread(target=self._run, args=(options, self._stop))
-        self._thread.start()
-
-    def end(self) -> None:
-        """End it as a signal does."""
-        self._stop.set()
-        if self._thread is not None:
-            self._thread.join()
-
-    def _run(self, options: Options, stop: threading.Event) -> None:
+    def run(self, arguments: list[str], stop: threading.Event) -> None:
+        options = parse(arguments)
         server = options.server()
         controller.lead(options, server, stop, Logger(self.stream))
         server.close()

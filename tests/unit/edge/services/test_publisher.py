@@ -6,7 +6,6 @@ import json
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from io import StringIO
 from pathlib import Path
 
 import pytest
@@ -16,35 +15,24 @@ from edge.log import Logger
 from edge.services import publisher
 from edge.services.annotations import OURS
 from edge.services.endpoints import ZONE_LABEL
-from edge.services.publisher import NODES, Options, parse
+from edge.services.publisher import NODES, parse
 from tests import hinted
-from tests.unit.edge.stub import LOST, KubernetesStub, serving
+from tests.unit.edge.stub import LOST, KubernetesStub, Running, serving
 from tests.waiting import until
 
 EVENTS = "/api/v1/events"
 
 
-class Case:
+class Case(Running):
     """An API, and a publisher that runs in a thread."""
 
     def __init__(self, api: KubernetesStub) -> None:
-        self.api, self.stream = api, StringIO()
+        super().__init__(api.url)
+        self.api = api
         self.group = f"/apis/discovery.k8s.io/{api.slices}"
-        self._stop = threading.Event()
-        self._thread: threading.Thread | None = None
 
-    def start(self, *more: str) -> None:
-        options = parse([f"--api={self.api.url}", "--lease-seconds=20", *more])
-        self._stop = threading.Event()
-        self._thread = threading.Thread(target=self._run, args=(options, self._stop))
-        self._thread.start()
-
-    def end(self) -> None:
-        self._stop.set()
-        if self._thread is not None:
-            self._thread.join()
-
-    def _run(self, options: Options, stop: threading.Event) -> None:
+    def run(self, arguments: list[str], stop: threading.Event) -> None:
+        options = parse(arguments)
         server = options.server()
         publisher.lead(options, server, stop, Logger(self.stream))
         server.close()
