@@ -75,11 +75,16 @@ class Neighbour:
         self.done: Counter[str] = Counter()
         self._end = threading.Event()
         self._fresh = not NAMESPACES.exists()
+        self._alive = -1
 
     @contextmanager
     def at_work(self) -> Iterator[None]:
-        """Work meanwhile. What is left is removed by a process that waits for the end of this one."""
+        """Work meanwhile. What is left is removed by a process that waits for the end of this one.
+
+        And of the commands that this one runs: a killed one leaves them at work, and they hold the pipe too.
+        """
         gone, alive = os.pipe()
+        self._alive = alive
         remover = os.fork()
         if remover == 0:
             os.setsid()
@@ -105,9 +110,9 @@ class Neighbour:
             if self._end.is_set():
                 return
             first, second, hidden = (f"{self.mark}-{number}{letter}" for letter in "abc")
-            run("ip", "netns", "add", first)
-            run("ip", "netns", "add", second)
-            run(
+            self._run("ip", "netns", "add", first)
+            self._run("ip", "netns", "add", second)
+            self._run(
                 "ip",
                 "-n",
                 first,
@@ -123,15 +128,15 @@ class Neighbour:
                 second,
             )
             for host, name in enumerate((first, second), 1):
-                run("ip", "-n", name, "address", "add", f"10.0.0.{host}/24", "dev", "eth0")
-                run("ip", "-n", name, "link", "set", "eth0", "up")
+                self._run("ip", "-n", name, "address", "add", f"10.0.0.{host}/24", "dev", "eth0")
+                self._run("ip", "-n", name, "link", "set", "eth0", "up")
             self._send(first, second)
-            run("mount", "-t", "tmpfs", self.mark, str(NAMESPACES))
-            run("ip", "netns", "add", hidden)
-            run("ip", "netns", "delete", hidden)
-            run("umount", "--lazy", str(NAMESPACES))  # somebody may be looking into it
-            run("ip", "netns", "delete", first)
-            run("ip", "netns", "delete", second)
+            self._run("mount", "-t", "tmpfs", self.mark, str(NAMESPACES))
+            self._run("ip", "netns", "add", hidden)
+            self._run("ip", "netns", "delete", hidden)
+            self._run("umount", "--lazy", str(NAMESPACES))  # somebody may be looking into it
+            self._run("ip", "netns", "delete", first)
+            self._run("ip", "netns", "delete", second)
             self.done.update(namespaces=3, mounts=1)
 
     def _send(self, first: str, second: str) -> None:
@@ -144,8 +149,13 @@ class Neighbour:
                 if "listening" in line:
                     break
             client = [*enter[0], "iperf3", "--client", "10.0.0.2", "--time", "1", "--json"]
-            sent = json.loads(run(*client))["end"]["sum_sent"]["bytes"]
+            sent = json.loads(self._run(*client))["end"]["sum_sent"]["bytes"]
             self.done.update(transfers=1, gigabytes=sent / 1e9)
+
+    def _run(self, *command: str) -> str:
+        """Run a command. Raises CalledProcessError."""
+        done = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True, pass_fds=[self._alive])
+        return done.stdout
 
     def _remove(self) -> None:
         """Remove what is ours, and what ``ip netns`` has made for us."""
@@ -155,14 +165,9 @@ class Neighbour:
         for left in NAMESPACES.glob(f"{self.mark}-*"):
             subprocess.run(["ip", "netns", "delete", left.name], check=False)
         if self._fresh and NAMESPACES.exists() and not any(NAMESPACES.iterdir()):
-            subprocess.run(["umount", NAMESPACES], check=False, stderr=subprocess.DEVNULL)
+            subprocess.run(["umount", "--lazy", NAMESPACES], check=False, stderr=subprocess.DEVNULL)
             with suppress(OSError):  # somebody uses it by now
                 NAMESPACES.rmdir()
-
-
-def run(*command: str) -> str:
-    """Run a command. Raises CalledProcessError."""
-    return subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout
 
 
 def main() -> int:
