@@ -36,6 +36,11 @@ class RefusedError(AwayError):
         super().__init__(message)
         self.status = status
 
+    @property
+    def may_pass(self) -> bool:
+        """Whether it says nothing of what was asked: too many requests, or a fault of the server's own."""
+        return self.status == 429 or self.status >= 500
+
 
 class Question(NamedTuple):
     """What is asked: method, path, body, the body's type, and how long an answer may take (seconds)."""

@@ -1,13 +1,12 @@
 """What services there are, and where a node's connections to them may go; pure.
 
 It is told what an API says of Services and EndpointSlices, or of objects that somebody else wrote as an API
-would, and says what is to be in the node's rules. What is not built is left alone and said: of such a service
-nothing is done, or nothing but its cluster address, never a part of what it asks for there.
+would, and says what is to be in the node's rules.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from ipaddress import IPv4Address, IPv4Network
 from typing import Any, NamedTuple, Optional
 
@@ -15,19 +14,14 @@ from edge.http import Json
 from edge.services.annotations import ZONE_HINTS, Version, wish, with_hints
 from edge.services.endpoints import Endpoint, Slice, slice_of
 from edge.services.hints import OFF
-from edge.services.rules import TCP, UDP, Port, Target
+from edge.services.rules import Port, Target
 from edge.services.selection import Policies, choose, distinct
+from edge.services.support import PROTOCOLS, UNREADABLE, require_port, supported
 from edge.watch import Listed, News
 
 SERVICES = "/api/v1/services"
 SLICES = tuple(f"/apis/discovery.k8s.io/{version}/endpointslices" for version in ("v1", "v1beta1"))
-# Whose services are for another proxy, as kube-proxy reads it: nothing is said of them.
-_OTHERS = "service.kubernetes.io/service-proxy-name"
 SERVICE_OF = "kubernetes.io/service-name"  # of a slice
-_PROTOCOLS = {"TCP": TCP, "UDP": UDP}
-
-# What reading an object that is not as an API writes it raises.
-UNREADABLE = (KeyError, TypeError, ValueError, AttributeError)
 
 Name = tuple[str, str]  # namespace and name
 
@@ -124,10 +118,6 @@ class Catalogue:
         except UNREADABLE as error:
             return _NOTHING._replace(left=(f"cannot be read ({error!r}): the service is left alone",))
 
-    def reference(self, name: Name) -> Json:
-        """Return what an event says a service is."""
-        return reference(self._services[name])
-
     def _service(self, name: Name, document: Optional[Json]) -> None:  # noqa: UP045
         if document is None:
             self._services.pop(name, None)
@@ -162,13 +152,10 @@ def needed(document: Json) -> Json:
 
 def serve(service: Json, slices: Iterable[_Sliced], where: Where) -> Served:
     """Return what is done for a service with such slices on a node."""
-    spec, labels = service.get("spec") or {}, service["metadata"].get("labels") or {}
-    if _OTHERS in labels:
-        return _NOTHING
-    address = _address(spec)
-    why = _unfit(spec, address, where.services)
-    if why:
-        return _NOTHING._replace(left=(f"{why}: the service is left alone",))
+    found = supported(service, where.services)
+    if not found.address:
+        return _NOTHING._replace(left=found.left)
+    spec = service.get("spec") or {}
     asked = wish(service, where.version)
     known = [
         one if asked.built_in else one._replace(endpoints=with_hints(one.endpoints, one.hints)[0])
@@ -176,21 +163,19 @@ def serve(service: Json, slices: Iterable[_Sliced], where: Where) -> Served:
     ]
     ports: dict[Port, Backends] = {}
     servers: set[Port] = set()
-    left = list(_beyond(spec))
     for port in spec.get("ports") or ():
-        protocol = _PROTOCOLS.get(port.get("protocol") or "TCP")
+        protocol = PROTOCOLS.get(port.get("protocol") or "TCP")
         if protocol is None:
-            left.append(f"spec.ports: {port['protocol']} is not supported: port {port['port']} is left alone")
             continue
         numbers, endpoints = _behind(known, (port.get("name") or "", port.get("protocol") or "TCP"))
         chosen = choose(endpoints, where.zone, asked.mode != OFF, where.node, _policies(spec)).endpoints
         alive = [one for one in endpoints if one.ready is not False]
-        ports[Port(address, protocol, _require_port(int(port["port"])))] = Backends(
+        ports[Port(found.address, protocol, int(port["port"]))] = Backends(
             frozenset(Target(one.address, numbers[one.address]) for one in chosen),
             frozenset(Target(one.address, numbers[one.address]) for one in (*chosen, *alive)),
         )
         servers.update(Port(one, protocol, number) for one, number in numbers.items())
-    return Served(ports, frozenset(servers), tuple(left))
+    return Served(ports, frozenset(servers), found.left)
 
 
 def _policies(spec: Json) -> Policies:
@@ -208,40 +193,6 @@ def _behind(slices: Iterable[_Sliced], port: tuple[str, str]) -> tuple[dict[str,
         for each in one.endpoints.endpoints:
             numbers.setdefault(each.address, one.ports[port])
     return numbers, endpoints
-
-
-def _address(spec: Json) -> str:
-    """Return the IPv4 address of a service, if it has one."""
-    for text in (spec.get("clusterIP"), *(spec.get("clusterIPs") or ())):
-        if text and text != "None" and ":" not in text:
-            return str(IPv4Address(text))
-    return ""
-
-
-def _unfit(spec: Json, address: str, services: IPv4Network) -> str:
-    """Return why nothing can be done for a service; empty if there is no such reason."""
-    if spec.get("type") == "ExternalName":
-        return "spec.type: ExternalName is not supported"
-    if spec.get("clusterIP") == "None":
-        return "spec.clusterIP: None (headless) is not supported"
-    if (spec.get("sessionAffinity") or "None") != "None":
-        return f"spec.sessionAffinity: {spec['sessionAffinity']} is not supported, use None"
-    if not address:
-        return "spec.clusterIP: not an IPv4 address; IPv6 is not supported"
-    if IPv4Address(address) not in services:
-        return f"spec.clusterIP: {address} is not in {services}, the range of services"
-    return ""
-
-
-def _beyond(spec: Json) -> Iterator[str]:
-    """Yield what a service has beside its cluster address, of which nothing is done."""
-    kind = spec.get("type")
-    if kind in ("NodePort", "LoadBalancer"):
-        yield f"spec.type: {kind} is not supported: only the cluster address is served"
-    if spec.get("externalIPs"):
-        yield "spec.externalIPs: not supported: only the cluster address is served"
-    if any(":" in one for one in spec.get("clusterIPs") or ()):
-        yield "spec.clusterIPs: IPv6 is not supported: only the IPv4 address is served"
 
 
 def reference(service: Mapping[str, Any]) -> Json:
@@ -270,14 +221,8 @@ def _sliced(document: Json) -> Optional[_Sliced]:  # noqa: UP045
     }
     endpoints = slice_of(document)
     for number in ports.values():
-        _require_port(number)
+        require_port(number)
     for one in endpoints.endpoints:
         IPv4Address(one.address)
     hints = (metadata.get("annotations") or {}).get(ZONE_HINTS)
     return _Sliced((name_of(document)[0], service), ports, endpoints, hints)
-
-
-def _require_port(number: int) -> int:
-    if not 1 <= number <= 65535:
-        raise ValueError(f"port {number} is not from 1 to 65535")
-    return number

@@ -80,7 +80,7 @@ class Node:
             self._handle = b""
         if text:
             self._state, self._chosen = None, {}  # until it is known to be done
-            _nft(["-f", "-"], text)
+            nft(["-f", "-"], text)
             self._state, self._layout = after, self.frame.layout
             self._handle = self._handle or self._handle_now()
         self._chosen = {port: one.chosen for port, one in ports.items()}
@@ -119,7 +119,9 @@ class Node:
     def remove(self) -> None:
         """Take the table away; connections that are there go on. Raises RulesError and OSError."""
         table = f"ip {self.frame.table}"
-        _nft(["-f", "-"], f"add table {table}\ndelete table {table}\n")
+        self._state, self._handle, self._chosen = None, b"", {}
+        self._alive, self.again = None, 0.0
+        nft(["-f", "-"], f"add table {table}\ndelete table {table}\n")
 
     def _forget(self) -> None:
         """Let UDP flows go on with another endpoint whose endpoint is none any more. Raises OSError."""
@@ -139,7 +141,7 @@ class Node:
     def _read(self) -> tuple[str, State]:
         """Return the layout and the state of the table that is there; nothing if none of ours is."""
         try:
-            said = _nft(["-j", "-nn", "list", "table", "ip", self.frame.table])
+            said = nft(["-j", "-nn", "list", "table", "ip", self.frame.table])
         except RulesError:
             return "", NOTHING  # there is none
         try:
@@ -176,7 +178,7 @@ def _unsure(before: Alive, after: Alive) -> Iterator[Port]:
             yield port
 
 
-def _nft(arguments: Sequence[str], text: str = "") -> str:
+def nft(arguments: Sequence[str], text: str = "") -> str:
     """Run nft. Raises RulesError if it fails, OSError if it cannot be started."""
     try:
         done = subprocess.run(

@@ -5,7 +5,8 @@ EndpointSlices of the cluster's API, or reads them in a file as ``kubectl get -o
 List. One transaction takes all that came while the one before was written, and at least for
 ``GATHER_SECONDS``; what comes after a quiet time is written at once.
 
-A proxy that ends leaves its rules, and the next goes on with them. Other tables are not looked at.
+A proxy that ends leaves its rules, and the next goes on with them; unless its DaemonSet is gone. Where
+somebody else serves the cluster's services already, it leaves them to that, and looks now and then.
 """
 
 from __future__ import annotations
@@ -21,25 +22,31 @@ from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from ipaddress import IPv4Network
 from pathlib import Path
-from typing import NamedTuple, Optional, Union
+from typing import NamedTuple, Union
 
 from edge.access import Access, AccessError, access_of, add_options
-from edge.events import Events
-from edge.http import AwayError, Json, Server, json_object
+from edge.events import NORMAL, WARNING, Events
+from edge.http import AwayError, Json, RefusedError, Server, json_object
 from edge.log import Logger
+from edge.services import ending, others
 from edge.services.annotations import Version
 from edge.services.catalogue import SERVICES, SLICES, Backends, Catalogue, Name, Served, Where, needed
 from edge.services.discovery import Found, discover
 from edge.services.endpoints import ZONE_LABEL
+from edge.services.hints import Event
 from edge.services.node import Node, RulesError, is_bridged
 from edge.services.rules import Frame, Port
+from edge.services.support import service_range
 from edge.watch import Changed, Kind, Listed, News, follow
 
 NODES = "/api/v1/nodes"
-COMPONENT, NOT_SUPPORTED = "concorde-services", "NotSupported"
+COMPONENT = "concorde-services"
+SERVED, LEFT_ALONE, FAILED = "ServicesServed", "ServicesLeftAlone", "ServicesNotServed"  # events
 GATHER_SECONDS = 0.05
 TICK_SECONDS = 0.1  # how often it is looked whether the file is another
 LOOK_SECONDS = 0.5  # how often it is looked whether the table is there
+OTHERS_SECONDS = 5.0  # and how often whether somebody else serves these services
+AGAIN_SECONDS = 1.0  # after which an event is tried again
 _DEFAULT_VERSION: Version = (1, 20)  # of what is in a file
 
 
@@ -54,6 +61,7 @@ class Options(NamedTuple):
     access: Access
     file: str
     leave: bool
+    daemon_set: str  # its path in the API
 
 
 class Wake(NamedTuple):
@@ -89,7 +97,10 @@ def main(arguments: Sequence[str]) -> int:
         return 2
     try:
         threading.Thread(target=listen, args=(server, options, inbox.put, log), daemon=True).start()
-        Proxy(options, log, Events(server, COMPONENT)).run(stop, inbox)
+        Proxy(options, log, Teller(Events(server, COMPONENT), options.node, log).tell).run(stop, inbox)
+        if options.daemon_set and ending.is_for_good(server, options.daemon_set):
+            log("its DaemonSet is gone: so are the rules")
+            return leave(options, log)
     finally:
         server.close()
     return 0
@@ -98,14 +109,16 @@ def main(arguments: Sequence[str]) -> int:
 class Proxy:
     """Takes what is said of services, and keeps the node's rules as that justifies."""
 
-    def __init__(self, options: Options, log: Logger, events: Optional[Events] = None) -> None:  # noqa: UP045
-        self._options, self._log = options, log
+    def __init__(self, options: Options, log: Logger, tell: Callable[[Event], None] = lambda _: None) -> None:
+        self._options, self._log, self._teller = options, log, tell
         self.where = Where(options.services, options.node, options.zone, _DEFAULT_VERSION)
         self._pods = options.pods
         self._catalogue = Catalogue(self.where, log.once)
         self._node = Node(self.frame, log)
-        self._teller = Teller(events, log)
+        self._told = Event(NORMAL, SERVED, "")
+        self._left: dict[Name, tuple[str, ...]] = {}  # what was logged of services
         self._pending, self._written = True, False
+        self._left_to = ""  # who else serves these services
         self._node_known = not (options.access.url and options.node)
 
     def run(
@@ -116,6 +129,7 @@ class Proxy:
     ) -> None:
         """Go on until ``stop`` is set; ``look`` says what is new that nobody puts into the inbox."""
         written = looked = 0.0
+        around = -OTHERS_SECONDS
         while not stop.is_set():
             due = GATHER_SECONDS - (time.monotonic() - written) if self._pending and self._ready() else 1.0
             with suppress(queue.Empty):
@@ -126,6 +140,9 @@ class Proxy:
                 self.take(news)
             now = time.monotonic()
             try:
+                if now - around >= OTHERS_SECONDS:
+                    self._look_around()
+                    around = now
                 if now - looked >= LOOK_SECONDS:
                     looked = now
                     self._pending |= not self._node.look()
@@ -138,11 +155,29 @@ class Proxy:
                     self._write()
             except (RulesError, OSError) as error:
                 self._log.once(f"tried again: {error}")
+                self._tell(Event(WARNING, FAILED, str(error)))
                 self._pending = True
                 stop.wait(GATHER_SECONDS)
 
     def _ready(self) -> bool:
-        return self._catalogue.complete and self._node_known
+        return self._catalogue.complete and self._node_known and not self._left_to
+
+    def _look_around(self) -> None:
+        """Leave services to whoever else serves them here, as long as it does. Raises RulesError, OSError."""
+        found = others.serving(self._options.services, self.frame.table)
+        if found and found != self._left_to:
+            self._node.remove()
+            text = f"{found} serves {self._options.services} on this node: services are left to it"
+            self._log(text)
+            self._tell(Event(WARNING, LEFT_ALONE, text))
+        self._pending |= found != self._left_to
+        self._left_to = found
+
+    def _tell(self, event: Event) -> None:
+        """Say what is so on this node, unless it was said last."""
+        if event != self._told:
+            self._told = event
+            self._teller(event)
 
     @property
     def frame(self) -> Frame:
@@ -191,37 +226,49 @@ class Proxy:
             self._log(
                 f"{len(ports)} ports of services and {len(servers)} of servers, in {took * 1000:.0f} ms"
             )
-        self._teller.tell(served, self._catalogue.reference)
+        if self._told.type == WARNING:
+            self._tell(Event(NORMAL, SERVED, f"services of {self._options.services} are served on this node"))
+        self._log_left(served)
+
+    def _log_left(self, served: dict[Name, Served]) -> None:
+        """Log what is not done for services, once; who publishes hints says it by event."""
+        left = {name: one.left for name, one in served.items() if one.left}
+        for name, texts in left.items():
+            if self._left.get(name) != texts:
+                for text in texts:
+                    self._log(f"service {'/'.join(name)}: {text}")
+        self._left = left
 
 
 class Teller:
-    """Says of services what is not done for them: in the log and, where there is an API, by event."""
+    """Says by event what is so on this node; of what could not be said, the newest."""
 
-    def __init__(self, events: Optional[Events], log: Logger) -> None:  # noqa: UP045
+    def __init__(self, events: Events, node: str, log: Logger) -> None:
+        # As Kubernetes' own programs do: describe looks for a node's events by its name.
+        self._about = {"apiVersion": "v1", "kind": "Node", "name": node, "uid": node}
         self._events, self._log = events, log
-        self._said: dict[Name, tuple[str, ...]] = {}
-        self._inbox: queue.SimpleQueue[tuple[Json, str]] = queue.SimpleQueue()
-        if events is not None:
-            threading.Thread(target=self._write, args=(events,), daemon=True).start()
+        self._inbox: queue.SimpleQueue[Event] = queue.SimpleQueue()
+        if node:
+            threading.Thread(target=self._write, daemon=True).start()
 
-    def tell(self, served: dict[Name, Served], reference: Callable[[Name], Json]) -> None:
-        """Say what was not said of these services before."""
-        self._said = {name: said for name, said in self._said.items() if name in served}
-        for name, one in served.items():
-            if self._said.get(name, ()) != one.left:
-                self._said[name] = one.left
-                for text in one.left:
-                    self._log(f"service {'/'.join(name)}: {text}")
-                if one.left and self._events is not None:
-                    self._inbox.put((reference(name), "; ".join(one.left)))
+    def tell(self, event: Event) -> None:
+        """Say it as soon as the API takes it."""
+        self._inbox.put(event)
 
-    def _write(self, events: Events) -> None:
+    def _write(self) -> None:
         while True:
-            about, text = self._inbox.get()
-            try:
-                events.say(about, NOT_SUPPORTED, text)
-            except Exception as error:  # of any kind: the next event is to be written all the same
-                self._log.once(str(error) if isinstance(error, AwayError) else repr(error))
+            event = self._inbox.get()
+            while not self._said(event):
+                with suppress(queue.Empty):
+                    event = self._inbox.get(timeout=AGAIN_SECONDS)
+
+    def _said(self, event: Event) -> bool:
+        try:
+            self._events.say(self._about, event.reason, event.message, event.type)
+        except Exception as error:  # of any kind: the next event is to be written all the same
+            self._log.once(str(error) if isinstance(error, AwayError) else repr(error))
+            return isinstance(error, RefusedError) and not error.may_pass
+        return True
 
 
 class File:
@@ -297,30 +344,28 @@ def parse(arguments: Sequence[str]) -> Options:
     )
     add = parser.add_argument
     add("--cluster", metavar="NAME", required=True, type=_cluster, help="names the table: services-NAME")
-    add("--services", metavar="CIDR", required=True, type=_range, help="the cluster's range of services")
+    add("--services", metavar="CIDR", required=True, type=service_range, help="the cluster's services' range")
     add("--node", metavar="NAME", default="", help="this node, as the cluster calls it")
     add("--zone", metavar="NAME", default="", help="this node's zone, unless the API is to say it")
     add(
-        "--pods", metavar="CIDR", action="append", default=[], type=_range,
+        "--pods", metavar="CIDR", action="append", default=[], type=service_range,
         help="the network of this node's own pods, unless the API is to say it; any number of times",
     )  # fmt: skip
     add("--file", metavar="JSON", default="", help="a List of Services and EndpointSlices, instead of an API")
     add("--leave", action="store_true", help="only take the table away")
+    add(
+        "--daemon-set", metavar="NAMESPACE/NAME", type=ending.daemon_set,
+        help="by what it runs: if that is gone when this is told to end, the table goes, too",
+    )  # fmt: skip
     add_options(parser)
     told = parser.parse_args(arguments)
     access = access_of(told)
     if not told.leave and bool(access.url) == bool(told.file):
         parser.error("--api, --in-cluster or --file: one of them must say where services are")
     return Options(
-        told.cluster, told.services, told.node, told.zone, tuple(told.pods), access, told.file, told.leave
-    )
-
-
-def _range(text: str) -> IPv4Network:
-    try:
-        return IPv4Network(text)
-    except ValueError as error:
-        raise argparse.ArgumentTypeError(str(error)) from None
+        told.cluster, told.services, told.node, told.zone, tuple(told.pods),
+        access, told.file, told.leave, told.daemon_set or "",
+    )  # fmt: skip
 
 
 def _cluster(text: str) -> str:

@@ -1,4 +1,4 @@
-"""Which slices are to have which hints as their annotation, and what is said of it; pure.
+"""Which slices are to have which hints as their annotation, and what is said of services; pure.
 
 It is told what an API says of Services, EndpointSlices and Nodes. What changes a service's endpoints or wish
 lets its hints be allocated anew; what changes nodes, as upstream, only those of services that are overloaded
@@ -10,11 +10,12 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from ipaddress import IPv4Network
 from typing import NamedTuple, Optional
 
 from edge.http import Json
 from edge.services.annotations import ZONE_HINTS, Version, Wish, annotation_of, wish, with_hints
-from edge.services.catalogue import SERVICE_OF, UNREADABLE, Name, name_of, reference
+from edge.services.catalogue import SERVICE_OF, Name, name_of, reference
 from edge.services.endpoints import Node, Slice, node_of, ready_ones, slice_of
 from edge.services.hints import (
     AUTO,
@@ -28,11 +29,13 @@ from edge.services.hints import (
     event,
     is_overloaded,
 )
+from edge.services.support import UNREADABLE, supported
 from edge.watch import Listed, News
 
 MANAGED_BY, BUILT_IN = "endpointslice.kubernetes.io/managed-by", "endpointslice-controller.k8s.io"
 _Change = Callable[[Name, Optional[Json]], None]  # what an object is now, or that it is gone
-IGNORED = "HintsIgnored"  # an event: what is written of hints, and is not done
+# Events: what is written of hints, and what of services, and is not done.
+IGNORED, NOT_SUPPORTED = "HintsIgnored", "NotSupported"
 
 
 class Post(NamedTuple):
@@ -70,6 +73,13 @@ class Known(NamedTuple):
 class _Service(NamedTuple):
     about: Json
     wish: Wish
+    left: tuple[str, ...]
+
+    @property
+    def said(self) -> dict[str, Event]:
+        """What is to be said of what is written, by reason."""
+        found = {IGNORED: self.wish.said, NOT_SUPPORTED: self.left}
+        return {key: Event("Warning", key, "; ".join(texts)) for key, texts in found.items() if texts}
 
     @property
     def mode(self) -> str:
@@ -81,9 +91,13 @@ class Publication:
     """The hints of a cluster's services. Only what changed is worked out again."""
 
     def __init__(
-        self, version: Version, delays: Delays = NO_DELAYS, log: Callable[[str], None] = lambda _: None
+        self,
+        version: Version,
+        delays: Delays = NO_DELAYS,
+        log: Callable[[str], None] = lambda _: None,
+        services: Optional[IPv4Network] = None,  # noqa: UP045 (nodes may have Python 3.9)
     ) -> None:
-        self._version, self._delays, self._log = version, delays, log
+        self._version, self._delays, self._log, self._range = version, delays, log, services
         self._services: dict[Name, _Service] = {}
         self._slices: dict[Name, Known] = {}
         self._by_service: dict[Name, set[Name]] = {}
@@ -96,7 +110,7 @@ class Publication:
         }
         self._missing = set(self._kinds)  # what was not listed yet
         self._posted: dict[Name, Optional[str]] = {}  # what slices were to have last  # noqa: UP045
-        self._said: dict[Name, dict[str, Event]] = {}  # by whose addresses; "": of what is written
+        self._said: dict[Name, dict[str, Event]] = {}  # by whose addresses, or by its reason
         self._dirty: dict[Name, None] = {}
         self._busy: set[Name] = set()
 
@@ -146,7 +160,8 @@ class Publication:
             self._said.pop(name, None)
         else:
             try:
-                self._services[name] = _Service(reference(document), wish(document, self._version))
+                left = supported(document, self._range).left if self._range else ()
+                self._services[name] = _Service(reference(document), wish(document, self._version), left)
             except UNREADABLE as error:
                 self._log(f"service {'/'.join(name)}: cannot be read, and is left alone: {error!r}")
         if self._services.get(name) != before:
@@ -214,10 +229,8 @@ class Publication:
     def _task(self, name: Name) -> Task:
         service = self._services.get(name)
         mode = OFF if service is None else service.mode
-        events: dict[str, Event] = {}
+        events = {} if service is None else service.said
         posts: list[Post] = []
-        if service is not None and service.wish.said:
-            events[""] = Event("Warning", IGNORED, "; ".join(service.wish.said))
         for kind, slices in self._by_kind(name).items():
             result = allocate(mode, self._before, [one.hinted for one in slices], self._delays)
             news = event(result, any(one.text for one in slices), kind)
@@ -235,7 +248,7 @@ class Publication:
     def _due(self, name: Name, mode: str, events: dict[str, Event]) -> tuple[Event, ...]:
         """Return what was not said before; what does not hold any more may be said again."""
         before = self._said.pop(name, {})
-        still = {kind: one for kind, one in before.items() if kind and mode != OFF}
+        still = {key: one for key, one in before.items() if key != one.reason and mode != OFF}
         if still or events:
             self._said[name] = {**still, **events}
         return tuple(one for kind, one in events.items() if before.get(kind) != one)

@@ -17,6 +17,7 @@ import time
 from collections.abc import Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
+from ipaddress import IPv4Network
 from pathlib import Path
 from typing import NamedTuple, Optional, Union
 
@@ -31,6 +32,7 @@ from edge.services.catalogue import SERVICES, Name, needed
 from edge.services.discovery import Found, discover
 from edge.services.hints import LIKE_DELAYS, NO_DELAYS, Delays, Event, delays_of
 from edge.services.publication import Post, Publication, Task
+from edge.services.support import service_range
 from edge.watch import Changed, Kind, Listed, follow
 
 NODES = "/api/v1/nodes"
@@ -38,7 +40,6 @@ LEASE, COMPONENT, AT_ONCE = "kube-system/concorde-hints", "concorde-hints", 8
 TICK_SECONDS = 0.1
 VERSION_SECONDS = 60.0  # how often it is looked whether Kubernetes is another version
 FIRST_RETRY, LAST_RETRY = 0.05, 5.0
-TOO_MANY = 429  # requests; a status that says nothing of this one
 
 
 class Options(NamedTuple):
@@ -46,6 +47,7 @@ class Options(NamedTuple):
 
     access: Access
     delays: Delays
+    services: Optional[IPv4Network]  # noqa: UP045 (nodes may have Python 3.9)
     lease: str
     lease_seconds: int
     at_once: int
@@ -101,7 +103,7 @@ class Term:
     def __init__(self, options: Options, held: Leader, log: Logger) -> None:
         self._server = options.server()
         self._events = Events(self._server, COMPONENT)
-        self._leader, self._log, self._delays = held, log, options.delays
+        self._leader, self._log, self._options = held, log, options
         self._inbox: queue.SimpleQueue[Message] = queue.SimpleQueue()
         self._writers = ThreadPoolExecutor(options.at_once, "publish")
         self._slices = ""  # where they are, once it is known
@@ -156,7 +158,8 @@ class Term:
         if isinstance(what, Found):
             self._log(f"Kubernetes {what.version[0]}.{what.version[1]}: {what.slices}")
             self._slices = what.slices
-            self._publication = Publication(what.version, self._delays, self._log.once)
+            options = self._options
+            self._publication = Publication(what.version, options.delays, self._log.once, options.services)
         elif self._publication is None:
             raise AssertionError("nothing is followed before it is known which Kubernetes it is")
         elif isinstance(what, Outcome):
@@ -197,7 +200,7 @@ class Term:
         try:
             self._events.say(about, event.reason, event.message, event.type)
         except RefusedError as error:
-            if error.status == TOO_MANY or error.status >= 500:
+            if error.may_pass:
                 raise
             self._log.once(f"an event cannot be written: {error}")
 
@@ -236,6 +239,10 @@ def parse(arguments: Sequence[str]) -> Options:
     add_options(parser)
     leader.add_options(parser, LEASE)
     parser.add_argument(
+        "--services", metavar="CIDR", type=service_range,
+        help="the range of services, where `edge services-proxy` runs: what it does not do is said by event",
+    )  # fmt: skip
+    parser.add_argument(
         "--delays", metavar="DELAYS", default=NO_DELAYS, type=_delays,
         help="seconds from zone to zone, by which mode nearest chooses, or a file with them: "
         + LIKE_DELAYS,
@@ -247,7 +254,7 @@ def parse(arguments: Sequence[str]) -> Options:
     access = access_of(told)
     if not access.url:
         parser.error("--api or --in-cluster: one of them must say where the API is")
-    return Options(access, told.delays, told.lease, told.lease_seconds, told.at_once)
+    return Options(access, told.delays, told.services, told.lease, told.lease_seconds, told.at_once)
 
 
 def _delays(text: str) -> Delays:

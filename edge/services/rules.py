@@ -33,6 +33,7 @@ TCP, UDP = "tcp", "udp"
 # How long after an endpoint went what it still says is translated: longer than pods take to end.
 DEPARTED = "1d"
 _PROTOCOLS = {6: TCP, 17: UDP}  # as nft -nn says them
+PREFIX = "services-"  # of tables' names
 _LAYOUT = "layout-"
 _PICK = "pick-"
 # Marks from here on are numbers of endpoints, of which there are fewer than kube-proxy's first bit.
@@ -76,7 +77,7 @@ class Frame(NamedTuple):
     @property
     def table(self) -> str:
         """The name of the cluster's table, of family ip."""
-        return f"services-{self.cluster}"
+        return f"{PREFIX}{self.cluster}"
 
     def may_have(self, address: str) -> bool:
         """Whether an address may be of a pod of this node; of any, if it is not known which it has."""

@@ -5,6 +5,8 @@ from __future__ import annotations
 import io
 import json
 import queue
+import threading
+from collections.abc import Iterator
 from ipaddress import IPv4Network
 from pathlib import Path
 from typing import Any
@@ -14,9 +16,13 @@ import pytest
 from edge.events import Events
 from edge.http import Server
 from edge.log import Logger
-from edge.services.catalogue import SERVICES, Served
+from edge.services import others, proxy
+from edge.services.catalogue import SERVICES, SLICES
 from edge.services.endpoints import ZONE_LABEL
+from edge.services.hints import Event
+from edge.services.node import RulesError
 from edge.services.proxy import COMPONENT, NODES, File, Proxy, Teller, listen, parse
+from edge.services.rules import Frame
 from edge.watch import Listed
 from tests.unit.edge.stub import KubernetesStub, StubApi, serving
 from tests.waiting import PATIENCE, until
@@ -106,22 +112,81 @@ def test_an_api_is_followed_as_its_version_has_slices(minor: str, slices: str) -
         server.close()
 
 
-def test_what_is_not_done_for_a_service_is_an_event_once() -> None:
+def test_what_is_so_on_a_node_is_an_event_about_it_as_soon_as_it_is_taken(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(proxy, "AGAIN_SECONDS", 0.01)
+    faults: Iterator[int | None] = iter([500, 500])
     with serving(StubApi()) as api:
-        log = io.StringIO()
+        api.fault = lambda *_: next(faults, None)
         server = Server(api.url)
-        teller = Teller(Events(server, COMPONENT), Logger(log))
-        about = {"apiVersion": "v1", "kind": "Service", "namespace": "shop", "name": "web", "uid": "u1"}
-        served = {("shop", "web"): Served({}, frozenset(), ("spec.type: ExternalName is not supported",))}
-        teller.tell(served, lambda _: about)
-        teller.tell(served, lambda _: about)
+        teller = Teller(Events(server, COMPONENT), "one", Logger(io.StringIO()))
+        teller.tell(Event("Warning", "ServicesLeftAlone", "kube-proxy serves them"))
         until(lambda: api.all("/api/v1/events"))
         (event,) = api.all("/api/v1/events").values()
-        assert event["reason"] == "NotSupported"
-        assert event["message"] == "spec.type: ExternalName is not supported"
-        assert event["involvedObject"] == about
-        assert log.getvalue().count("service shop/web: spec.type") == 1
+        assert (event["reason"], event["message"]) == ("ServicesLeftAlone", "kube-proxy serves them")
+        assert event["involvedObject"] == {"apiVersion": "v1", "kind": "Node", "name": "one", "uid": "one"}
         server.close()
+
+
+class FakeNode:
+    """A node's rules that are only counted."""
+
+    def __init__(self, frame: Frame, log: object) -> None:
+        self.frame, self.again = frame, 0.0
+        self.did: list[str] = []
+
+    def look(self) -> bool:
+        return True
+
+    def apply(self, ports: object, servers: object) -> bool:
+        self.did.append("write")
+        return True
+
+    def remove(self) -> None:
+        self.did.append("remove")
+
+
+def test_services_are_left_to_whoever_serves_them_and_only_as_long(monkeypatch: pytest.MonkeyPatch) -> None:
+    found: list[str] = ["kube-proxy, mode iptables"]
+
+    def serving(*_: object) -> str:
+        if not found:
+            raise RulesError("nft: no")
+        return found[0]
+
+    monkeypatch.setattr(proxy, "Node", FakeNode)
+    monkeypatch.setattr(proxy, "OTHERS_SECONDS", 0.0)
+    monkeypatch.setattr(others, "serving", serving)
+    said: list[Event] = []
+    made = Proxy(parse([*NEEDED, "--file=x"]), Logger(io.StringIO()), said.append)
+    made.take(Listed(SERVICES, []))
+    made.take(Listed(SLICES[0], []))
+    did = made._node.did  # type: ignore[attr-defined]
+    stop = threading.Event()
+    thread = threading.Thread(target=made.run, args=(stop, queue.SimpleQueue()))
+    thread.start()
+    try:
+        until(lambda: said)
+        assert did == ["remove"]
+        found[:] = [""]
+        until(lambda: len(said) == 2)
+        found.clear()
+        until(lambda: len(said) == 3)
+        found[:] = [""]
+        until(lambda: len(said) == 4)
+    finally:
+        stop.set()
+        thread.join()
+    assert [(one.type, one.reason) for one in said] == [
+        ("Warning", "ServicesLeftAlone"),
+        ("Normal", "ServicesServed"),
+        ("Warning", "ServicesNotServed"),
+        ("Normal", "ServicesServed"),
+    ]
+    assert "kube-proxy, mode iptables serves 10.96.0.0/16 on this node" in said[0].message
+    assert "nft: no" in said[2].message
+    assert set(did[1:]) == {"write"}
 
 
 def test_zone_and_pods_are_the_nodes_to_say_unless_they_are_given() -> None:

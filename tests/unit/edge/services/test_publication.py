@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from ipaddress import IPv4Network
 from typing import Any
 
 import pytest
@@ -232,3 +233,38 @@ def test_what_cannot_be_read_is_left_alone_and_the_others_go_on() -> None:
     cluster.due()
     assert cluster.hints() == {"1": "a", "2": "b"}
     assert [text.split(":")[0] for text in cluster.log] == ["service default/bad", "slice default/x"]
+
+
+def test_what_is_not_built_is_said_once_where_a_proxy_of_ours_serves() -> None:
+    affine = hinted.service(clusterIP="10.96.0.10", sessionAffinity="ClientIP")
+    silent = two_zones()
+    silent.service(affine)
+    assert silent.due() == []
+    cluster = two_zones(services=IPv4Network("10.96.0.0/16"))
+    cluster.service(affine)
+    said = (
+        "NotSupported: spec.sessionAffinity: ClientIP is not supported, use None: the service is left alone"
+    )
+    assert cluster.due() == [said]
+    # Its slices and nodes change nothing about that, and hints are another event.
+    cluster.slice(hinted.endpoint_slice("web-1", "aabb"))
+    cluster.node(hinted.node("n2", "b", 5))
+    assert cluster.due() == []
+    cluster.service(hinted.service(auto="auto", clusterIP="10.96.0.10", type="NodePort"))
+    assert [one.partition(":")[0] for one in cluster.due()] == ["NotSupported", "TopologyAwareHintsEnabled"]
+    cluster.service(hinted.service(auto="aUto", clusterIP="10.96.0.10"))
+    assert [one.partition(":")[0] for one in cluster.due()] == ["HintsIgnored", "TopologyAwareHintsDisabled"]
+    assert cluster.hints() == {}
+    cluster.service(affine)
+    assert cluster.due() == [said]
+
+
+@pytest.mark.parametrize("spec", [{"ports": [{"port": 70000}]}, {"ports": 7}, {"clusterIP": "10.97.0.9"}])
+def test_a_service_that_cannot_be_is_said_and_the_others_go_on(spec: dict[str, Any]) -> None:
+    cluster = two_zones(services=IPv4Network("10.96.0.0/16"))
+    cluster.service(hinted.service("bad", **{"clusterIP": "10.96.0.9", **spec}))
+    cluster.slice(hinted.endpoint_slice("web-1", "ab"))
+    cluster.service(hinted.service(ours="close", clusterIP="10.96.0.10"))
+    said = cluster.due()
+    assert [one.endswith("the service is left alone") for one in said if one.startswith("NotSup")] == [True]
+    assert cluster.hints() == {"1": "a", "2": "b"}

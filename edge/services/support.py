@@ -1,0 +1,96 @@
+"""What of a Service is done, and what is not, whatever the node; pure.
+
+What is not built is left alone and said: of such a service nothing is done, or nothing but its cluster
+address, never a part of what it asks for there.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterator
+from ipaddress import IPv4Address, IPv4Network
+from typing import NamedTuple, Optional
+
+from edge.http import Json
+from edge.services.rules import TCP, UDP
+
+PROTOCOLS = {"TCP": TCP, "UDP": UDP}
+# What reading an object that is not as an API writes it raises.
+UNREADABLE = (KeyError, TypeError, ValueError, AttributeError)
+# Whose services are for another proxy, as kube-proxy reads it: nothing is said of them.
+_OTHERS = "service.kubernetes.io/service-proxy-name"
+_ALONE = "the service is left alone"
+_ONLY = "only the cluster address is served"
+
+
+class Support(NamedTuple):
+    """The address at which a service is served, empty if it is left alone; and what is not done for it."""
+
+    address: str
+    left: tuple[str, ...] = ()
+
+
+def supported(service: Json, services: Optional[IPv4Network]) -> Support:  # noqa: UP045 (Python 3.9)
+    """Return what is done for a service where services have such addresses, or any if that is not known."""
+    try:
+        spec = service.get("spec") or {}
+        if _OTHERS in (service["metadata"].get("labels") or {}):
+            return Support("")
+        address = _address(spec)
+        why = _unfit(spec, address, services)
+        return Support("", (f"{why}: {_ALONE}",)) if why else Support(address, tuple(_beyond(spec)))
+    except UNREADABLE as error:
+        return Support("", (f"cannot be read ({error!r}): {_ALONE}",))
+
+
+def service_range(text: str) -> IPv4Network:
+    """Return the range of services that an option is. Raises ArgumentTypeError."""
+    try:
+        return IPv4Network(text)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(str(error)) from None
+
+
+def require_port(number: int) -> int:
+    """Return the number of a port. Raises ValueError if it is none."""
+    if not 1 <= number <= 65535:
+        raise ValueError(f"port {number} is not from 1 to 65535")
+    return number
+
+
+def _address(spec: Json) -> str:
+    """Return the IPv4 address of a service, if it has one."""
+    for text in (spec.get("clusterIP"), *(spec.get("clusterIPs") or ())):
+        if text and text != "None" and ":" not in text:
+            return str(IPv4Address(text))
+    return ""
+
+
+def _unfit(spec: Json, address: str, services: Optional[IPv4Network]) -> str:  # noqa: UP045
+    """Return why nothing can be done for a service; empty if there is no such reason."""
+    if spec.get("type") == "ExternalName":
+        return "spec.type: ExternalName is not supported"
+    if spec.get("clusterIP") == "None":
+        return "spec.clusterIP: None (headless) is not supported"
+    if (spec.get("sessionAffinity") or "None") != "None":
+        return f"spec.sessionAffinity: {spec['sessionAffinity']} is not supported, use None"
+    if not address:
+        return "spec.clusterIP: not an IPv4 address; IPv6 is not supported"
+    if services is not None and IPv4Address(address) not in services:
+        return f"spec.clusterIP: {address} is not in {services}, the range of services"
+    return ""
+
+
+def _beyond(spec: Json) -> Iterator[str]:
+    """Yield what a service has beside its cluster address, or of other protocols: nothing of it is done."""
+    kind = spec.get("type")
+    if kind in ("NodePort", "LoadBalancer"):
+        yield f"spec.type: {kind} is not supported: {_ONLY}"
+    if spec.get("externalIPs"):
+        yield f"spec.externalIPs: not supported: {_ONLY}"
+    if any(":" in one for one in spec.get("clusterIPs") or ()):
+        yield "spec.clusterIPs: IPv6 is not supported: only the IPv4 address is served"
+    for port in spec.get("ports") or ():
+        number, protocol = require_port(int(port["port"])), port.get("protocol") or "TCP"
+        if protocol not in PROTOCOLS:
+            yield f"spec.ports: {protocol} is not supported: port {number} is left alone"
