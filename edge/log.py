@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import threading
 import time
+from contextlib import suppress
 from typing import TextIO
 
 LINES_A_SECOND, MOST_REMEMBERED = 100, 1000
 
 
 class Logger:
-    """A program's log, a line an event; how many more there were in a second is one line."""
+    """A program's log, a line an event; how many more there were in a second is one line.
+
+    A line that cannot be written, on a full disk or to a reader that ended, is lost, and its program goes on.
+    """
 
     def __init__(self, stream: TextIO) -> None:
         self._stream, self._lock = stream, threading.Lock()
@@ -41,5 +45,6 @@ class Logger:
 
     def _write(self, now: float, text: str) -> None:
         clock = time.strftime("%H:%M:%S", time.localtime(now))
-        self._stream.write(f"{clock}.{int(now % 1 * 1000):03d} {text}\n")
-        self._stream.flush()
+        with suppress(OSError):
+            self._stream.write(f"{clock}.{int(now % 1 * 1000):03d} {text}\n")
+            self._stream.flush()

@@ -14,9 +14,9 @@ from edge.http import Json
 from edge.services.annotations import ZONE_HINTS, Version, wish, with_hints
 from edge.services.endpoints import Endpoint, Slice, slice_of
 from edge.services.hints import OFF
-from edge.services.rules import Port, Target
+from edge.services.rules import MOST_ENDPOINTS, Port, Target
 from edge.services.selection import Policies, choose, distinct
-from edge.services.support import PROTOCOLS, UNREADABLE, require_port, supported
+from edge.services.support import PROTOCOLS, UNREADABLE, a_string, require_port, supported
 from edge.watch import Listed, News
 
 SERVICES = "/api/v1/services"
@@ -88,17 +88,12 @@ class Catalogue:
     def take(self, news: News) -> None:
         """Take into account what is said of services or slices."""
         plural = news.kind.rpartition("/")[2]
-        change = self._slice if plural == "endpointslices" else self._service
         if isinstance(news, Listed):
             self._missing.discard(plural)
-            known = self._slices if plural == "endpointslices" else self._services
-            objects = {name_of(one): one for one in news.objects}
-            for name in known.keys() - objects.keys():
-                change(name, None)
-            for name, document in objects.items():
-                change(name, document)
+        if plural == "endpointslices":
+            pass_on(news, self._slices, self._slice, self._log)
         else:
-            change(name_of(news.document), None if news.gone else news.document)
+            pass_on(news, self._services, self._service, self._log)
 
     def served(self) -> dict[Name, Served]:
         """Return what is done for each service."""
@@ -163,6 +158,7 @@ def serve(service: Json, slices: Iterable[_Sliced], where: Where) -> Served:
     ]
     ports: dict[Port, Backends] = {}
     servers: set[Port] = set()
+    left = list(found.left)
     for port in spec.get("ports") or ():
         protocol = PROTOCOLS.get(port.get("protocol") or "TCP")
         if protocol is None:
@@ -170,12 +166,16 @@ def serve(service: Json, slices: Iterable[_Sliced], where: Where) -> Served:
         numbers, endpoints = _behind(known, (port.get("name") or "", port.get("protocol") or "TCP"))
         chosen = choose(endpoints, where.zone, asked.mode != OFF, where.node, _policies(spec)).endpoints
         alive = [one for one in endpoints if one.ready is not False]
+        if len(chosen) > MOST_ENDPOINTS:
+            left.append(
+                f"port {port['port']}: only the first {MOST_ENDPOINTS} of {len(chosen)} endpoints are used"
+            )
         ports[Port(found.address, protocol, int(port["port"]))] = Backends(
-            frozenset(Target(one.address, numbers[one.address]) for one in chosen),
+            frozenset(Target(one.address, numbers[one.address]) for one in chosen[:MOST_ENDPOINTS]),
             frozenset(Target(one.address, numbers[one.address]) for one in (*chosen, *alive)),
         )
         servers.update(Port(one, protocol, number) for one, number in numbers.items())
-    return Served(ports, frozenset(servers), found.left)
+    return Served(ports, frozenset(servers), tuple(left))
 
 
 def _policies(spec: Json) -> Policies:
@@ -203,15 +203,37 @@ def reference(service: Mapping[str, Any]) -> Json:
 
 
 def name_of(document: Mapping[str, Any]) -> Name:
-    """Return how an object is told from others of its kind."""
+    """Return how an object is told from others of its kind. Raises what UNREADABLE has if by nothing."""
     metadata = document["metadata"]
-    return metadata.get("namespace") or "default", metadata["name"]
+    namespace, name = metadata.get("namespace") or "default", metadata["name"]
+    if not isinstance(namespace, str) or not isinstance(name, str):
+        raise TypeError("metadata.namespace and metadata.name: must be strings")
+    return namespace, name
+
+
+Change = Callable[[Name, Optional[Json]], None]  # what an object is now, or that it is gone
+
+
+def pass_on(news: News, known: Mapping[Name, object], change: Change, log: Callable[[str], None]) -> None:
+    """Say of each object what it is now, and of those known that a list does not have that they are gone."""
+    objects: dict[Name, Json] = {}
+    for document in news.objects if isinstance(news, Listed) else [news.document]:
+        try:
+            objects[name_of(document)] = document
+        except UNREADABLE as error:
+            log(f"{news.kind}: what has no name is left alone: {error!r}")
+    if isinstance(news, Listed):
+        for name in known.keys() - objects.keys():
+            change(name, None)
+    gone = not isinstance(news, Listed) and news.gone
+    for name, document in objects.items():
+        change(name, None if gone else document)
 
 
 def _sliced(document: Json) -> Optional[_Sliced]:  # noqa: UP045
     """Return what a slice says, unless it is of no service, or not of IPv4."""
     metadata = document["metadata"]
-    service = (metadata.get("labels") or {}).get(SERVICE_OF)
+    service = a_string((metadata.get("labels") or {}).get(SERVICE_OF), SERVICE_OF)
     if not service or document.get("addressType", "IPv4") != "IPv4":
         return None
     ports = {
@@ -224,5 +246,5 @@ def _sliced(document: Json) -> Optional[_Sliced]:  # noqa: UP045
         require_port(number)
     for one in endpoints.endpoints:
         IPv4Address(one.address)
-    hints = (metadata.get("annotations") or {}).get(ZONE_HINTS)
+    hints = a_string((metadata.get("annotations") or {}).get(ZONE_HINTS), ZONE_HINTS)
     return _Sliced((name_of(document)[0], service), ports, endpoints, hints)

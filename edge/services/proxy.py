@@ -30,13 +30,22 @@ from edge.http import AwayError, Json, RefusedError, Server, json_object
 from edge.log import Logger
 from edge.services import ending, others
 from edge.services.annotations import Version
-from edge.services.catalogue import SERVICES, SLICES, Backends, Catalogue, Name, Served, Where, needed
+from edge.services.catalogue import (
+    SERVICES,
+    SLICES,
+    Backends,
+    Catalogue,
+    Name,
+    Served,
+    Where,
+    needed,
+)
 from edge.services.discovery import Found, discover
 from edge.services.endpoints import ZONE_LABEL
 from edge.services.hints import Event
 from edge.services.node import Node, RulesError, is_bridged
 from edge.services.rules import Frame, Port
-from edge.services.support import service_range
+from edge.services.support import UNREADABLE, service_range
 from edge.watch import Changed, Kind, Listed, News, follow
 
 NODES = "/api/v1/nodes"
@@ -201,12 +210,15 @@ class Proxy:
         """Take zone and pod networks from the own Node, unless they were given."""
         self._node_known = True
         for document in news.objects if isinstance(news, Listed) else [news.document]:
-            spec, labels = document.get("spec") or {}, document["metadata"].get("labels") or {}
+            try:
+                zone, pods = _place(document)
+            except UNREADABLE as error:
+                self._log.once(f"node {self._options.node}: cannot be read, and is as it was: {error!r}")
+                continue
             if not self._options.zone:
-                self.where = self.where._replace(zone=str(labels.get(ZONE_LABEL) or ""))
+                self.where = self.where._replace(zone=zone)
             if not self._options.pods:
-                blocks = spec.get("podCIDRs") or [one for one in [spec.get("podCIDR")] if one]
-                self._pods = tuple(IPv4Network(one, strict=False) for one in blocks if ":" not in one)
+                self._pods = pods
 
     def _write(self) -> None:
         """Write what follows from all that was said. Raises RulesError and OSError."""
@@ -316,6 +328,14 @@ def listen(server: Server, options: Options, put: Callable[[Message], None], log
         kinds.append(Kind(NODES, _own, fields=f"metadata.name={options.node}"))
     for kind in kinds:
         threading.Thread(target=follow, args=(server, kind, put, log), daemon=True).start()
+
+
+def _place(node: Json) -> tuple[str, tuple[IPv4Network, ...]]:
+    """Return a Node's zone, and the networks of its pods. Raises what UNREADABLE has."""
+    spec, labels = node.get("spec") or {}, node["metadata"].get("labels") or {}
+    blocks = spec.get("podCIDRs") or [one for one in [spec.get("podCIDR")] if one]
+    pods = tuple(IPv4Network(one, strict=False) for one in blocks if ":" not in one)
+    return str(labels.get(ZONE_LABEL) or ""), pods
 
 
 def _own(node: Json) -> Json:

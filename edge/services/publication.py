@@ -15,7 +15,7 @@ from typing import NamedTuple, Optional
 
 from edge.http import Json
 from edge.services.annotations import ZONE_HINTS, Version, Wish, annotation_of, wish, with_hints
-from edge.services.catalogue import SERVICE_OF, Name, name_of, reference
+from edge.services.catalogue import SERVICE_OF, Change, Name, name_of, pass_on, reference
 from edge.services.endpoints import Node, Slice, node_of, ready_ones, slice_of
 from edge.services.hints import (
     AUTO,
@@ -29,11 +29,10 @@ from edge.services.hints import (
     event,
     is_overloaded,
 )
-from edge.services.support import UNREADABLE, supported
+from edge.services.support import UNREADABLE, a_string, supported
 from edge.watch import Listed, News
 
 MANAGED_BY, BUILT_IN = "endpointslice.kubernetes.io/managed-by", "endpointslice-controller.k8s.io"
-_Change = Callable[[Name, Optional[Json]], None]  # what an object is now, or that it is gone
 # Events: what is written of hints, and what of services, and is not done.
 IGNORED, NOT_SUPPORTED = "HintsIgnored", "NotSupported"
 
@@ -103,7 +102,7 @@ class Publication:
         self._by_service: dict[Name, set[Name]] = {}
         self._nodes: dict[Name, Node] = {}
         self._before: tuple[Node, ...] = ()  # when nodes were looked at last
-        self._kinds: dict[str, tuple[Mapping[Name, object], _Change]] = {
+        self._kinds: dict[str, tuple[Mapping[Name, object], Change]] = {
             "services": (self._services, self._service),
             "endpointslices": (self._slices, self._slice),
             "nodes": (self._nodes, self._node),
@@ -117,16 +116,9 @@ class Publication:
     def take(self, news: News) -> None:
         """Take into account what is said of services, slices or nodes."""
         plural = news.kind.rpartition("/")[2]
-        there, change = self._kinds[plural]
         if isinstance(news, Listed):
             self._missing.discard(plural)
-            objects = {name_of(one): one for one in news.objects}
-            for name in there.keys() - objects.keys():
-                change(name, None)
-            for name, document in objects.items():
-                change(name, document)
-        else:
-            change(name_of(news.document), None if news.gone else news.document)
+        pass_on(news, *self._kinds[plural], self._log)
 
     def tasks(self) -> Iterator[Task]:
         """Yield what is due; of a service nothing more until that is concluded."""
@@ -195,7 +187,11 @@ class Publication:
     def _node(self, name: Name, document: Optional[Json]) -> None:  # noqa: UP045
         self._nodes.pop(name, None)
         if document is not None:
-            self._nodes[name] = node_of(document)
+            try:
+                self._nodes[name] = node_of(document)
+            except UNREADABLE as error:
+                self._log(f"node {name[1]}: cannot be read, and has no zone: {error!r}")
+                self._nodes[name] = Node(name[1])
 
     def _look_at_nodes(self) -> None:
         """See for which services other nodes make a difference."""
@@ -258,7 +254,8 @@ def known(document: Json) -> Optional[Known]:  # noqa: UP045
     """Return what is to be known of a slice that the built-in controller has made; of others nothing."""
     metadata = document["metadata"]
     labels, annotations = metadata.get("labels") or {}, metadata.get("annotations") or {}
-    service, kind = labels.get(SERVICE_OF), document.get("addressType") or "IPv4"
+    service = a_string(labels.get(SERVICE_OF), SERVICE_OF)
+    kind = a_string(document.get("addressType"), "addressType") or "IPv4"
     if not service or labels.get(MANAGED_BY) != BUILT_IN or kind == "FQDN":
         return None
     read = slice_of(document)
@@ -267,6 +264,6 @@ def known(document: Json) -> Optional[Known]:  # noqa: UP045
         (name_of(document)[0], service),
         kind,
         Slice(read.name, endpoints),
-        annotations.get(ZONE_HINTS),
+        a_string(annotations.get(ZONE_HINTS), ZONE_HINTS),
         str(metadata.get("resourceVersion", "")),
     )

@@ -16,7 +16,7 @@ from edge.services.rules import TCP, UDP
 
 PROTOCOLS = {"TCP": TCP, "UDP": UDP}
 # What reading an object that is not as an API writes it raises.
-UNREADABLE = (KeyError, TypeError, ValueError, AttributeError)
+UNREADABLE = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError)
 # Whose services are for another proxy, as kube-proxy reads it: nothing is said of them.
 _OTHERS = "service.kubernetes.io/service-proxy-name"
 _ALONE = "the service is left alone"
@@ -56,6 +56,13 @@ def require_port(number: int) -> int:
     if not 1 <= number <= 65535:
         raise ValueError(f"port {number} is not from 1 to 65535")
     return number
+
+
+def a_string(value: object, what: str) -> Optional[str]:  # noqa: UP045
+    """Return a value that must be a string or none. Raises TypeError with its name."""
+    if value is not None and not isinstance(value, str):
+        raise TypeError(f"{what}: must be a string")
+    return value
 
 
 def _address(spec: Json) -> str:
