@@ -13,6 +13,7 @@ import threading
 import time
 import traceback
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any, NamedTuple, Optional
 
 from edge.http import AwayError, Json, Question, RefusedError, Server
@@ -22,6 +23,7 @@ LEASES = "/apis/coordination.k8s.io/v1/namespaces/{}/leases"
 # was begun before is over when the lease is.
 RENEWALS, PART = 4, 0.5
 SECONDS = 6
+BOOT = Path("/proc/sys/kernel/random/boot_id")
 FAILED_SECONDS = 5.0  # after a term that failed
 
 
@@ -58,6 +60,31 @@ def new_holder() -> str:
     return f"{socket.gethostname()}_{os.getpid()}_{os.urandom(4).hex()}"
 
 
+class Heir:
+    """A holder's name that is the next process's, too, in place of this one once it has ended.
+
+    So a lease goes on, and nobody waits for its end. That is for who does no harm by what was begun and comes
+    late: whose writes say of which version they are. Only one process has the name at a time: it is the
+    machine's boot's, and the network namespace's, in which a socket without a file can be bound once
+    (unix(7)). The kernel lets it go when the process has ended, however that was. Whoever finds it taken has
+    a name of its own.
+    """
+
+    def __init__(self, lease: str) -> None:
+        self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+        self.holder = new_holder()
+        try:
+            self._socket.bind(f"\0concorde/{lease}")
+            boot = BOOT.read_text(encoding="ascii")[:8]
+            self.holder = f"{socket.gethostname()}_{boot}_{Path('/proc/self/ns/net').stat().st_ino}"
+        except OSError:
+            self.close()
+
+    def close(self) -> None:
+        """Let another process have the name."""
+        self._socket.close()
+
+
 def lead(
     server: Server,
     lease: str,
@@ -65,9 +92,10 @@ def lead(
     run: Callable[[Leader], None],
     stop: threading.Event,
     log: Callable[[str], None],
+    holder: str = "",
 ) -> None:
-    """Let a term run whenever the lease is held, until ``stop`` is set."""
-    tenure = Tenure(seconds, new_holder())
+    """Let a term run whenever the lease is held, until ``stop`` is set; ``holder`` is a name of one's own."""
+    tenure = Tenure(seconds, holder or new_holder())
     leader = Leader(server, lease, tenure, log)
     while leader.wait(stop):
         log(f"{tenure.holder} leads")

@@ -25,7 +25,7 @@ from edge import leader
 from edge.access import Access, AccessError, access_of, add_options
 from edge.events import Events
 from edge.http import MERGE, AwayError, Json, Question, RefusedError, Server
-from edge.leader import Leader, positive
+from edge.leader import Heir, Leader, positive
 from edge.log import Logger
 from edge.services.annotations import ZONE_HINTS
 from edge.services.catalogue import SERVICES, Name, needed
@@ -94,7 +94,11 @@ def lead(options: Options, server: Server, stop: threading.Event, log: Logger) -
     def term(held: Leader) -> None:
         Term(options, held, log).run(stop)
 
-    leader.lead(server, options.lease, options.lease_seconds, term, stop, log)
+    heir = Heir(options.lease)
+    try:
+        leader.lead(server, options.lease, options.lease_seconds, term, stop, log, heir.holder)
+    finally:
+        heir.close()
 
 
 class Term:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Iterator
 
@@ -9,7 +10,7 @@ import pytest
 
 from edge import leader
 from edge.http import Json, RefusedError, Server
-from edge.leader import PART, Leader, Tenure
+from edge.leader import PART, Heir, Leader, Tenure
 from tests.unit.edge.stub import LOST, StubApi, serving
 
 SECONDS = 6
@@ -123,3 +124,23 @@ def test_who_resigns_is_followed_at_once(two: Two) -> None:
     assert not two.one.leads()
     assert two.other._attempt("") == ""
     assert two.other.leads()
+
+
+def test_an_heir_goes_on_with_the_lease_at_once_and_never_beside_who_has_it(two: Two, clock: Clock) -> None:
+    lease = f"tests/{os.getpid()}"
+    first, beside = Heir(lease), Heir(lease)
+    assert first.holder != beside.holder
+    of_first, of_beside = (
+        Leader(two.server, "kube-system/one", Tenure(SECONDS, one.holder), two.said.append)
+        for one in (first, beside)
+    )
+    assert of_first._attempt("") == ""
+    first.close()  # as the kernel does for whoever was killed
+    heir = Heir(lease)
+    assert heir.holder == first.holder
+    assert of_beside._attempt("") == f"{first.holder} leads"
+    of_heir = Leader(two.server, "kube-system/one", Tenure(SECONDS, heir.holder), two.said.append)
+    assert of_heir._attempt("") == ""
+    assert of_heir.leads()
+    assert two.lease()["spec"]["leaseTransitions"] == 0
+    heir.close()
