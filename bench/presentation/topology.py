@@ -1,4 +1,4 @@
-"""What a scenario is made of, drawn: zones, nodes, clusters, pods and what they were promised.
+"""What a scenario is made of, drawn: zones, nodes, clusters, services, pods and what they were promised.
 
 ``tree`` is for terminals, ``svg`` for people and papers. Both are functions of the scenario, and of the
 addresses that its places have where it is up.
@@ -15,8 +15,11 @@ from rich.tree import Tree
 from bench.presentation.figures.style import CLUSTERS, OUTSIDE
 from bench.presentation.report import rendered
 from bench.presentation.wording import verbatim
+from edge.services.hints import OFF
+from edge.services.selection import LOCAL
 from testbed.scenario import Cluster, Scenario
 from testbed.scenario.addressing import Addressing
+from testbed.scenario.faults import listed
 from testbed.scenario.units import format_bps
 
 # Pixels: of a pod's height, of what is around it, of a line of text and about a character of it.
@@ -49,7 +52,11 @@ def tree(scenario: Scenario, addresses: Mapping[str, str] | None = None) -> Tree
     found = Tree(Text.assemble((scenario.name, "bold"), f": enforcement {scenario.kept_by}"))
     for name, cluster in scenario.clusters.items():
         pods = _pods(cluster)
-        found.add(verbatim(f"cluster {name}: master {cluster.master}, {pods}, backend {cluster.backend}"))
+        above = found.add(
+            verbatim(f"cluster {name}: master {cluster.master}, {pods}, backend {cluster.backend}")
+        )
+        for service, *said in _services(scenario, name):
+            above.add(verbatim("  ".join((f"service {service}", *said))))
     for zone, nodes in _zones(scenario).items():
         above = found.add(verbatim(": ".join(_zone(scenario, zone)))) if zone else found
         for node in nodes:
@@ -88,7 +95,7 @@ def svg(scenario: Scenario, addresses: Mapping[str, str] | None = None) -> str:
         x = max(x, end)
     under = f"underlay {scenario.underlay.cidr}, MTU {scenario.underlay.mtu}"
     network = Box(GAP, bottom + 2 * GAP, x - 2 * GAP, LINE + GAP, (under,), OUTSIDE)
-    key = list(_key(scenario, network.y + network.height + GAP))
+    key = list(_key(scenario, network.y + network.height + GAP, x))
     title = f"{scenario.title or scenario.name}: enforcement {scenario.kept_by}"
     return rendered(
         "topology.svg.j2",
@@ -132,12 +139,34 @@ def _column(scenario: Scenario, node: str, addresses: Mapping[str, str]) -> list
     return [Box(0, 0, widest, top, lines), *boxes]
 
 
-def _key(scenario: Scenario, top: int) -> Iterator[Box]:
-    x = GAP
+def _key(scenario: Scenario, top: int, width: int) -> Iterator[Box]:
+    """Yield clusters in a row, then their services, in as many rows as fill the width."""
+    left = GAP
     for name, cluster in scenario.clusters.items():
         lines = (f"cluster {name}: {cluster.backend}", _pods(cluster))
-        yield Box(x, top, _wide(lines) + 2 * GAP, HEIGHT, lines, _colour(scenario, name))
-        x += _wide(lines) + 3 * GAP
+        yield Box(left, top, _wide(lines) + 2 * GAP, HEIGHT, lines, _colour(scenario, name))
+        left += _wide(lines) + 3 * GAP
+    width, left = max(width, left), width
+    for name in scenario.clusters:
+        for service, *said in _services(scenario, name):
+            lines = (f"service {service}", "; ".join(said))
+            wide = _wide(lines) + 2 * GAP
+            if left + wide + GAP > width:
+                left, top = GAP, top + HEIGHT + GAP
+            yield Box(left, top, wide, HEIGHT, lines, _colour(scenario, name))
+            left += wide + GAP
+
+
+def _services(scenario: Scenario, cluster: str) -> Iterator[tuple[str, ...]]:
+    """Yield of each service of a cluster its name, where it is, its pods, and who of them is asked."""
+    own = {name: one for name, one in scenario.services.items() if one.cluster == cluster}
+    if own:
+        addressing = Addressing(scenario)
+        for name, service in own.items():
+            at = f"{addressing.service(name)}:{service.port}"
+            said = [f"hints {service.hints}"] if service.hints != OFF else []
+            said += [f"policy {service.policy}"] if service.policy == LOCAL else []
+            yield (name, at, listed(service.pods), *said)
 
 
 def _pods(cluster: Cluster) -> str:

@@ -15,7 +15,8 @@ from tests.paths import ROOT
 
 SVG = "{http://www.w3.org/2000/svg}"
 SIZES = "examples/stations-of-different-sizes.yaml"
-SCENARIOS = ("contmec.yaml", "examples/two-stations.yaml", "promise/full-10.yaml", SIZES)
+SERVICES = "examples/services.yaml"
+SCENARIOS = ("contmec.yaml", "examples/two-stations.yaml", "promise/full-10.yaml", SIZES, SERVICES)
 WAITS = ("nodes.worker-02.expect=unassigned", "pods.A-4.node=worker-03", "flows[0].to=A-3", "flows[1].to=A-4")
 ADDRESSES = {"A-1": "172.16.1.2", "worker-01": "192.168.56.13"}
 
@@ -32,7 +33,7 @@ def shown(scenario: Scenario) -> str:
 
 
 def names(scenario: Scenario) -> list[str]:
-    groups = (scenario.zones, scenario.nodes, scenario.pods, scenario.containers)
+    groups = (scenario.zones, scenario.nodes, scenario.pods, scenario.containers, scenario.services)
     return [name for group in groups for name in group]
 
 
@@ -52,6 +53,14 @@ def test_promises_links_trunks_and_addresses_are_said() -> None:
     assert "A-2  cluster a  300 Mbit/s promised, at most 500 Mbit/s" in shown(
         load(ROOT / "scenarios" / "contmec.yaml", ["pods.A-2.ceiling=500M", "pods.A-2.guarantee=300M"])
     )
+
+
+def test_services_are_said_with_their_pods_and_who_of_them_is_asked() -> None:
+    local = "services.near={cluster: a, pods: [A-2], port: 443, policy: Local}"
+    said = shown(load(ROOT / "scenarios" / SERVICES, ["services.data.hints=close", local]))
+    assert "service web  10.96.0.11:80  A-2, A-3, A-4\n" in said
+    assert "service near  10.96.0.12:443  A-2  policy Local\n" in said
+    assert "service data  10.97.0.11:80  B-1, B-2, B-3  hints close\n" in said
 
 
 def test_blocks_are_said_where_nodes_differ_in_size() -> None:
