@@ -55,8 +55,8 @@ def tree(scenario: Scenario, addresses: Mapping[str, str] | None = None) -> Tree
         above = found.add(
             verbatim(f"cluster {name}: master {cluster.master}, {pods}, backend {cluster.backend}")
         )
-        for service, *said in _services(scenario, name):
-            above.add(verbatim("  ".join((f"service {service}", *said))))
+        for service in _services(scenario, name):
+            above.add(verbatim("  ".join(service)))
     for zone, nodes in _zones(scenario).items():
         above = found.add(verbatim(": ".join(_zone(scenario, zone)))) if zone else found
         for node in nodes:
@@ -148,8 +148,8 @@ def _key(scenario: Scenario, top: int, width: int) -> Iterator[Box]:
         left += _wide(lines) + 3 * GAP
     width, left = max(width, left), width
     for name in scenario.clusters:
-        for service, *said in _services(scenario, name):
-            lines = (f"service {service}", "; ".join(said))
+        for title, *rest in _services(scenario, name):
+            lines = (title, "; ".join(rest))
             wide = _wide(lines) + 2 * GAP
             if left + wide + GAP > width:
                 left, top = GAP, top + HEIGHT + GAP
@@ -166,7 +166,7 @@ def _services(scenario: Scenario, cluster: str) -> Iterator[tuple[str, ...]]:
             at = f"{addressing.service(name)}:{service.port}"
             said = [f"hints {service.hints}"] if service.hints != OFF else []
             said += [f"policy {service.policy}"] if service.policy == LOCAL else []
-            yield (name, at, listed(service.pods), *said)
+            yield (f"service {name}", at, listed(service.pods), *said)
 
 
 def _pods(cluster: Cluster) -> str:
