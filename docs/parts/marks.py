@@ -93,4 +93,5 @@ def filled(page: str, made: Mapping[str, Callable[..., str]]) -> str:
 
 def explained(page: str) -> str:
     """Return a page on which readers see of which commands no test knows that they work, and why."""
-    return NOT_RUN.sub(r'\1<p class="not-run">No test runs this: \2.</p>', page)
+    # Markdown takes what follows without an empty line for a part of the paragraph.
+    return NOT_RUN.sub(r'\1<p class="not-run">No test runs this: \2.</p>\n', page)

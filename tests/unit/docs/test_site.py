@@ -107,6 +107,10 @@ def test_the_reference_has_every_verb_option_field_and_status(site: Path, known:
 NAMES = ("commands", "scenario-fields", "exit-statuses")
 
 
+def test_blocks_of_commands_are_blocks(known: dict[Path, Page]) -> None:
+    assert [str(file) for file, page in known.items() if any("```" in word for word in page.words)] == []
+
+
 def test_nothing_is_loaded_from_elsewhere(known: dict[Path, Page]) -> None:
     for file in known:
         text = file.read_text(encoding="utf-8")
