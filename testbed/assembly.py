@@ -156,7 +156,7 @@ def _missing_for_machines() -> Iterable[str]:
 def _without_services(addressing: Addressing) -> Iterable[Fault]:
     """Yield that services are not there."""
     if addressing.scenario.services:
-        yield Fault(("services",), "only --provider netns with --orchestrator cni serves them: remove them")
+        yield Fault(("services",), "only --provider netns serves them: remove them")
 
 
 def _refused_by_cni(addressing: Addressing) -> Iterable[Fault]:
@@ -166,12 +166,12 @@ def _refused_by_cni(addressing: Addressing) -> Iterable[Fault]:
 
 def _refused_by_own(addressing: Addressing) -> Iterable[Fault]:
     """Return what a flanneld does not know, if one was given; else what this machine cannot run."""
-    from testbed.kubernetes import flanneld
+    from testbed.kubernetes import flanneld, services
     from testbed.kubernetes.addresses import of_two_families
 
     unknown = list(flanneld.refused(addressing))
     fitting = unknown if unknown and binaries.find().flanneld else _refused_by_cni(addressing)
-    return [*fitting, *of_two_families(addressing.scenario), *_without_services(addressing)]
+    return [*fitting, *of_two_families(addressing.scenario), *services.refused(addressing)]
 
 
 def _refused_by_machines(addressing: Addressing) -> Iterable[Fault]:

@@ -112,7 +112,7 @@ class Testbed:
             self.orchestrator = orchestrator
             self.containers = orchestrator.containers_from(networks)
             self.networks = {**orchestrator.networks, **networks}
-            if self.scenario.services:
+            if self.scenario.services and not orchestrator.serves:
                 progress("services")
                 self._proxies = Proxies(self.addressing, self.nodes)
                 self._proxies.up(self.pods)

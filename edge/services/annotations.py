@@ -8,6 +8,9 @@ off, too, and said. Before 1.21 nobody but us reads the first annotation, and we
 Modes that Kubernetes does not know are asked for by an annotation of ours, which comes before the others.
 From 1.24 Kubernetes writes hints into slices by itself; before, and of our modes, they are an annotation on
 the slice: the field is not there yet, or the built-in controller's.
+
+``spec.internalTrafficPolicy`` is there by default from 1.22 on (gate ServiceInternalTrafficPolicy, #103462);
+before, an annotation of ours says the same.
 """
 
 from __future__ import annotations
@@ -18,6 +21,7 @@ from typing import Any, NamedTuple, Optional
 
 from edge.services.endpoints import Slice
 from edge.services.hints import AUTO, CLOSE, MODES, OFF
+from edge.services.selection import INTERNAL_POLICY, LOCAL, policies_of
 
 AWARE_HINTS = "service.kubernetes.io/topology-aware-hints"
 TOPOLOGY_MODE = "service.kubernetes.io/topology-mode"
@@ -27,6 +31,7 @@ ZONE_HINTS = "concorde.contmec.dev/zone-hints"  # on a slice: {"10.1.2.3": ["zon
 Version = tuple[int, int]  # of Kubernetes: (1, 20)
 _TOPOLOGY_MODE_FROM: Version = (1, 27)
 _HINTS_BUILT_IN_FROM: Version = (1, 24)
+_INTERNAL_POLICY_FROM: Version = (1, 22)
 _DISTRIBUTIONS: Mapping[str, Version] = {"PreferClose": (1, 31), "PreferSameZone": (1, 34)}
 _VALUES = {"auto": AUTO, "Auto": AUTO, "disabled": OFF, "Disabled": OFF}
 
@@ -44,10 +49,11 @@ def wish(service: Mapping[str, Any], version: Version) -> Wish:
     annotations = (service.get("metadata") or {}).get("annotations") or {}
     spec = service.get("spec") or {}
     found = _asked(annotations, str(spec.get("trafficDistribution") or ""), version)
+    internal = "spec.internalTrafficPolicy" if spec.get("internalTrafficPolicy") else INTERNAL_POLICY
     local = [
-        f"spec.{policy}: Local, so hints are ignored: use Cluster, or {OFF} for hints"
-        for policy in ("internalTrafficPolicy", "externalTrafficPolicy")
-        if spec.get(policy) == "Local" and found.mode != OFF
+        f"{field}: Local, so hints are ignored: use Cluster, or {OFF} for hints"
+        for field, policy in zip((internal, "spec.externalTrafficPolicy"), policies_of(service))
+        if policy == LOCAL and found.mode != OFF
     ]
     return found._replace(said=(*found.said, *local))
 
@@ -59,6 +65,11 @@ def annotations_of(mode: str, version: Version) -> dict[str, str]:
     if mode == AUTO:
         return {TOPOLOGY_MODE if version >= _TOPOLOGY_MODE_FROM else AWARE_HINTS: "Auto"}
     return {OURS: mode}
+
+
+def annotations_of_policy(policy: str, version: Version) -> dict[str, str]:
+    """Return the annotations that say a Service's internal traffic policy where the API keeps no field."""
+    return {INTERNAL_POLICY: policy} if policy == LOCAL and version < _INTERNAL_POLICY_FROM else {}
 
 
 def annotation_of(each: Slice) -> Optional[str]:  # noqa: UP045 (nodes may have Python 3.9)

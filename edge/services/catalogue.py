@@ -15,7 +15,7 @@ from edge.services.annotations import ZONE_HINTS, Version, wish, with_hints
 from edge.services.endpoints import Endpoint, Slice, slice_of
 from edge.services.hints import OFF
 from edge.services.rules import MOST_ENDPOINTS, Port, Target
-from edge.services.selection import Policies, choose, distinct
+from edge.services.selection import choose, distinct, policies_of
 from edge.services.support import PROTOCOLS, UNREADABLE, a_string, require_port, supported
 from edge.watch import Listed, News
 
@@ -158,13 +158,14 @@ def serve(service: Json, slices: Iterable[_Sliced], where: Where) -> Served:
     ]
     ports: dict[Port, Backends] = {}
     servers: set[Port] = set()
+    policies = policies_of(service)
     left = list(found.left)
     for port in spec.get("ports") or ():
         protocol = PROTOCOLS.get(port.get("protocol") or "TCP")
         if protocol is None:
             continue
         numbers, endpoints = _behind(known, (port.get("name") or "", port.get("protocol") or "TCP"))
-        chosen = choose(endpoints, where.zone, asked.mode != OFF, where.node, _policies(spec)).endpoints
+        chosen = choose(endpoints, where.zone, asked.mode != OFF, where.node, policies).endpoints
         alive = [one for one in endpoints if one.ready is not False]
         if len(chosen) > MOST_ENDPOINTS:
             left.append(
@@ -176,12 +177,6 @@ def serve(service: Json, slices: Iterable[_Sliced], where: Where) -> Served:
         )
         servers.update(Port(one, protocol, number) for one, number in numbers.items())
     return Served(ports, frozenset(servers), tuple(left))
-
-
-def _policies(spec: Json) -> Policies:
-    return Policies(
-        spec.get("internalTrafficPolicy") or "Cluster", spec.get("externalTrafficPolicy") or "Cluster"
-    )
 
 
 def _behind(slices: Iterable[_Sliced], port: tuple[str, str]) -> tuple[dict[str, int], tuple[Endpoint, ...]]:

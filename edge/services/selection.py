@@ -6,13 +6,15 @@ safeguards of Topology Aware Hints that are not its controller's.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from enum import Enum
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from edge.services.endpoints import Endpoint, Slice
 
 LOCAL = "Local"
+# On a Service: Cluster or Local, where its API keeps no spec.internalTrafficPolicy.
+INTERNAL_POLICY = "concorde.contmec.dev/internal-traffic-policy"
 
 
 class Why(Enum):
@@ -44,6 +46,18 @@ class Policies(NamedTuple):
 
 
 CLUSTER = Policies()
+
+
+def policies_of(service: Mapping[str, Any]) -> Policies:
+    """Return the policies of a Service, as the API says it."""
+    spec = service.get("spec") or {}
+    internal = spec.get("internalTrafficPolicy") or _annotated(service)
+    return Policies(internal or CLUSTER.internal, spec.get("externalTrafficPolicy") or CLUSTER.external)
+
+
+def _annotated(service: Mapping[str, Any]) -> str:
+    annotations = (service.get("metadata") or {}).get("annotations") or {}
+    return str(annotations.get(INTERNAL_POLICY) or "")
 
 
 def distinct(slices: Iterable[Slice]) -> tuple[Endpoint, ...]:

@@ -13,6 +13,7 @@ from typing import NamedTuple, Optional
 
 from edge.http import Json
 from edge.services.rules import TCP, UDP
+from edge.services.selection import CLUSTER, INTERNAL_POLICY, LOCAL, policies_of
 
 PROTOCOLS = {"TCP": TCP, "UDP": UDP}
 # What reading an object that is not as an API writes it raises.
@@ -38,7 +39,11 @@ def supported(service: Json, services: Optional[IPv4Network]) -> Support:  # noq
             return Support("")
         address = _address(spec)
         why = _unfit(spec, address, services)
-        return Support("", (f"{why}: {_ALONE}",)) if why else Support(address, tuple(_beyond(spec)))
+        return (
+            Support("", (f"{why}: {_ALONE}",))
+            if why
+            else Support(address, (*_beyond(spec), *_unread(service)))
+        )
     except UNREADABLE as error:
         return Support("", (f"cannot be read ({error!r}): {_ALONE}",))
 
@@ -86,6 +91,12 @@ def _unfit(spec: Json, address: str, services: Optional[IPv4Network]) -> str:  #
     if services is not None and IPv4Address(address) not in services:
         return f"spec.clusterIP: {address} is not in {services}, the range of services"
     return ""
+
+
+def _unread(service: Json) -> Iterator[str]:
+    policy = policies_of(service).internal
+    if policy not in (CLUSTER.internal, LOCAL):
+        yield f"{INTERNAL_POLICY}: must be Cluster or Local, not {policy!r}: read as Cluster"
 
 
 def _beyond(spec: Json) -> Iterator[str]:

@@ -18,7 +18,7 @@ from edge.services.endpoints import Node, Slice, node_of, slice_of
 from edge.services.explanation import Explanation, Report, explain
 from edge.services.hints import Delays
 from edge.services.publication import known
-from edge.services.selection import Policies
+from edge.services.selection import policies_of
 from testbed.clusters.kubeconfigs import Outside
 from testbed.clusters.questions import ABSENT, FORBIDDEN, listed, raw
 
@@ -67,9 +67,8 @@ def ask(client: Outside, namespace: str, name: str) -> Answers:
 
 def report(answers: Answers, delays: Delays) -> Report:
     """Explain a service's hints; ``delays`` are those of which the publisher is told, too."""
-    metadata, spec = answers.service["metadata"], answers.service.get("spec") or {}
+    metadata, policies = answers.service["metadata"], policies_of(answers.service)
     asked = wish(answers.service, answers.version)
-    policies = Policies(*(spec.get(f"{one}TrafficPolicy") or "Cluster" for one in ("internal", "external")))
     slices: dict[str, list[Slice]] = {}
     for document in answers.slices:
         if one := known(document):

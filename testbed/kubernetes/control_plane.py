@@ -13,12 +13,15 @@ from testbed.access.components import Component, ComponentError
 from testbed.access.place import Node, in_parallel
 from testbed.overlays.pod_network import etcd_arguments
 from testbed.scenario.addressing import ETCD_PORT, Addressing
+from testbed.scenario.services import API
 from testbed.supplies.binaries import Binaries
 from testbed.supplies.versions import Version
 
 # Nobody here has to be kept from asking an API too much. Keeping accounts of who asks took more than half of
 # what an API server without any work needs of the processor.
 FREE = {"enable-priority-and-fairness": "false"}
+# How pods call the API's own service, whose address is the first of the range.
+API_NAMES = [f"kubernetes{rest}" for rest in ("", ".default", ".default.svc", ".default.svc.cluster.local")]
 # No kube-proxy leads from an API server to a Service's address, such as a webhook's.
 ROUTING = {"enable-aggregator-routing": "true"}
 # A component that ends says so at once; on an emulated machine one that does not may need minutes.
@@ -61,16 +64,15 @@ class ControlPlane:
         etcd = etcd_arguments(f"{self.directory}/etcd/data", f"http://127.0.0.1:{etcd_port}", etcd_port + 1)
         self._start("etcd", ["etcd", *etcd])
         self.authority = Authority(self.master, self.directory, f"cluster-{self.cluster}")
+        services = self._addressing.service_range(self.cluster)
         serving = Subject(
             "kube-apiserver",
             ["system:masters"],  # as whom it talks to kubelets
-            [self.address, "127.0.0.1", "localhost", "kubernetes.default.svc"],
+            [self.address, "127.0.0.1", "localhost", str(services[API]), *API_NAMES],
         )
         self._write("authority.crt", self.authority.certificate)
         self._write("kube-apiserver.pem", self.authority.identify(serving))
-        arguments = api_server_arguments(
-            self.directory, self.address, self.port, etcd_port, self._addressing.service_range(self.cluster)
-        )
+        arguments = api_server_arguments(self.directory, self.address, self.port, etcd_port, services)
         self._start("kube-apiserver", [str(self._programs.path("kube-apiserver")), *arguments])
         self._write("admin.conf", self.kubeconfig(ADMIN))
 

@@ -18,11 +18,25 @@ from testbed.supplies.versions import Version
 Manifest = dict[str, Any]
 NAMESPACE = "default"
 LABEL = "concorde.contmec.dev/scenario"
+SERVICE_LABELS = "service.concorde.contmec.dev"  # a pod has one for each service of which it is an endpoint
 
 
 def name_of(name: str) -> str:
     """Return what Kubernetes calls a pod or node of a scenario."""
     return name.lower()
+
+
+def endpoint_label(service: str) -> dict[str, str]:
+    """Return the label by which a service finds its endpoints."""
+    return {f"{SERVICE_LABELS}/{name_of(service)}": "true"}
+
+
+def labels_of_pod(scenario: Scenario, name: str) -> dict[str, str]:
+    """Return a pod's labels: its scenario, and the services of which it is an endpoint."""
+    own = [service for service, one in scenario.services.items() if name in one.pods]
+    return {LABEL: name_of(scenario.name)} | {
+        key: value for one in own for key, value in endpoint_label(one).items()
+    }
 
 
 def list_of(items: Sequence[Manifest]) -> Manifest:
@@ -113,7 +127,7 @@ def pod(scenario: Scenario, enforcement: Enforcement, name: str) -> Manifest:
         "metadata": {
             "name": name_of(name),
             "namespace": NAMESPACE,
-            "labels": {LABEL: name_of(scenario.name)},
+            "labels": labels_of_pod(scenario, name),
             "annotations": dict(enforcement.annotations(wanted)),
         },
         "spec": {

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from math import gcd
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ from testbed.kubernetes import cell
 from testbed.kubernetes.control_plane import ControlPlane, Subject, directory_of
 from testbed.kubernetes.manifests import name_of
 from testbed.runtime.cni import RESULTS, NetworkList
+from testbed.scenario import Scenario
 from testbed.scenario.addressing import HEALTH_PORT, KUBELET_PORT, Addressing
 from testbed.supplies.binaries import Binaries
 from testbed.supplies.images import PAUSE, Image
@@ -239,11 +241,13 @@ class Worker:
         identity = control_plane.authority.identify(subject)
         version = self._programs.version
         beside = self._addressing.kubelet_offset(self.cluster, self._node.name)
+        processors = int(self._node.run(["getconf", "_NPROCESSORS_ONLN"]).stdout)
+        reserved = reserved_processors(self._addressing.scenario, self._node.name, processors)
         files = {
             "kubelet.pem": identity,
             "authority.crt": control_plane.authority.certificate,
             "kubelet.conf": control_plane.kubeconfig_of(identity),
-            "kubelet.json": render_kubelet(version, self._directory, address, beside),
+            "kubelet.json": render_kubelet(version, self._directory, address, beside, reserved),
         }
         for file, text in files.items():
             self.cell.run(["tee", f"{self._directory}/{file}"], stdin=text)
@@ -342,10 +346,16 @@ disabled_plugins = [
 """
 
 
-def render_kubelet(version: Version, directory: str, address: str, offset: int) -> str:
-    """Return a kubelet's configuration; ``offset`` keeps the ports of a worker's kubelets apart."""
+def render_kubelet(
+    version: Version, directory: str, address: str, offset: int, reserved: Mapping[str, Any]
+) -> str:
+    """Return a kubelet's configuration; ``offset`` keeps the ports of a worker's kubelets apart.
+
+    ``reserved`` is what it is told of processors.
+    """
     configuration: dict[str, Any] = {
         **kubelet_settings(version),
+        **reserved,
         "address": address,
         "port": KUBELET_PORT + offset,
         # It looks often whether its node's state has changed - a node is ready as soon as it is - but tells
@@ -364,6 +374,24 @@ def render_kubelet(version: Version, directory: str, address: str, offset: int) 
         "authorization": {"mode": "Webhook"},
     }
     return json.dumps(configuration, indent=1)
+
+
+def reserved_processors(scenario: Scenario, node: str, processors: int) -> dict[str, Any]:
+    """Return what of a kubelet's settings lets its node have processors as the scenario's nodes have.
+
+    A kubelet finds all of its machine's, ``processors``, whichever node it is. Those that are reserved for
+    others, though nobody has them, are not allocatable; so nodes have them in the scenario's proportion, as
+    exactly as thousandths can be. One that says none, where others do, has none.
+    """
+    stated = {name: round((one.cpus or 0) * 1000) for name, one in scenario.nodes.items()}
+    if not any(stated.values()):
+        return {}
+    common, whole = gcd(*stated.values()), processors * 1000
+    share = stated[node] * whole // max(stated.values())
+    parts = {name: one // common for name, one in stated.items()}
+    if each := whole // max(parts.values()):
+        share = parts[node] * each
+    return {"systemReserved": {"cpu": f"{whole - share}m"}, "enforceNodeAllocatable": ["none"]}
 
 
 def kubelet_settings(version: Version) -> dict[str, Any]:

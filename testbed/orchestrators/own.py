@@ -19,11 +19,13 @@ from testbed.kubernetes.control_plane import ControlPlane, Subject, directory_of
 from testbed.kubernetes.flanneld import Flannel
 from testbed.kubernetes.joining import Stations, api_of
 from testbed.kubernetes.manifests import Manifest, name_of
+from testbed.kubernetes.services import ClusterServices
 from testbed.kubernetes.worker import BESIDE, Containerd, Worker, wait_until_detached
 from testbed.orchestrators import Orchestrator
 from testbed.overlays.daemons import Find, Joining
 from testbed.overlays.registry import of_cluster
 from testbed.runtime.cni import Attached, attachments
+from testbed.runtime.services import answer_themselves
 from testbed.scenario.addressing import Addressing, Found
 from testbed.supplies import binaries, images, packages
 
@@ -32,6 +34,8 @@ READY_SECONDS = 300.0
 
 class KubernetesOrchestrator(Orchestrator):
     """Runs pods by real clusters. containerd calls the plugins, and does not say how long that takes."""
+
+    serves = True
 
     def __init__(self, addressing: Addressing, enforcement: Enforcement, nodes: Mapping[str, Node]) -> None:
         self._addressing, self._enforcement = addressing, enforcement
@@ -43,6 +47,7 @@ class KubernetesOrchestrator(Orchestrator):
         self._control_planes: dict[str, ControlPlane] = {}
         self._givers: dict[str, Giver] = {}  # of the clusters whose nodes differ in size
         self._stations: dict[str, Stations] = {}  # likewise
+        self._services: dict[str, ClusterServices] = {}  # of the clusters that have some
         self._workers: dict[tuple[str, str], Worker] = {}  # by cluster and node
         self._overlays: dict[str, Flannel | ByApi] = {}  # those that a flanneld makes, or daemons like it
         self._others: list[Containerd] = []  # on nodes that are no workers
@@ -86,17 +91,23 @@ class KubernetesOrchestrator(Orchestrator):
             *(lambda one=one: one.join(self._control_planes[one.cluster]) for one in self._workers.values()),
             *(lambda one=one: one.up(self._control_planes[one.cluster]) for one in self._overlays.values()),
             *(lambda one=one: one.up(self._control_planes[one.cluster]) for one in self._stations.values()),
+            *(lambda one=one: one.up(self._control_planes[one.cluster]) for one in self._services.values()),
         ]
         in_parallel(lambda task: task(), tasks)
         progress("pods")
         names = [name for name in self._scenario.pods if name not in without]
         in_parallel(lambda cluster: self._start_pods(cluster, names), self._scenario.clusters)
         self._find_pods(names)
+        if self._services:
+            progress("services")
+            self._answer_themselves()
+            in_parallel(lambda one: one.wait(self._addresses), self._services.values())
         return Found()
 
     def _make(self) -> None:
         """Make each cluster's parts, none of them started."""
         programs = self._programs
+        serving = {service.cluster for service in self._scenario.services.values()}
         for name, cluster in self._scenario.clusters.items():
             control_plane = ControlPlane(self._addressing, name, self._nodes[cluster.master], programs)
             self._control_planes[name] = control_plane
@@ -108,6 +119,10 @@ class KubernetesOrchestrator(Orchestrator):
                 by_others = self.overlay is not None
                 self._stations[name] = Stations(
                     self._addressing, self._enforcement, name, self._nodes, packages.find, by_others
+                )
+            if name in serving:
+                self._services[name] = ClusterServices(
+                    self._addressing, name, self._nodes, self._clients[name], programs.version
                 )
             for worker in cluster.workers:
                 self._workers[name, worker] = Worker(
@@ -124,6 +139,7 @@ class KubernetesOrchestrator(Orchestrator):
         client = self._clients[self._scenario.pods[name].cluster]
         client.start_pod(manifests.pod(self._scenario, self._enforcement, name), READY_SECONDS, self._fault)
         self._find_pods([*self.pods, name])
+        self._answer_themselves()
 
     def remove(self, name: str) -> None:
         """Delete a pod by the API, and wait until it is detached; see Orchestrator."""
@@ -138,19 +154,21 @@ class KubernetesOrchestrator(Orchestrator):
         self.networks = {other: place for other, place in self.networks.items() if other != name}
 
     def restart_agents(self, node: str) -> list[str]:
-        """Restart containerds, kubelets and what joins the nodes; see Orchestrator."""
+        """Restart containerds, kubelets, what joins the nodes, and proxies; see Orchestrator."""
         workers = [worker for (_, name), worker in self._workers.items() if name == node]
-        overlays = [one for one in self._joining if one.place.name == node]
+        others = [one for one in (*self._joining, *self._serving) if one.place.name == node]
         for worker in workers:
             worker.restart()
-        for one in overlays:
+        for one in others:
             one.restart()
-        return [one.name for one in (*(own for worker in workers for own in worker.components), *overlays)]
+        return [one.name for one in (*(own for worker in workers for own in worker.components), *others)]
 
     def check(self) -> list[str]:
         """Let the plugin check every pod, as no container runtime does; see Orchestrator."""
         faults = [fault for fault in in_parallel(lambda one: one.fault(), self.components) if fault]
         faults += [fault for one in self._overlays.values() for fault in one.faults()]
+        served = in_parallel(lambda one: one.faults(self._addresses), self._services.values())
+        faults += [fault for each in served for fault in each]
         attached = self._attachments()
         for name in self.pods:
             if name not in attached:
@@ -199,11 +217,12 @@ class KubernetesOrchestrator(Orchestrator):
             for worker in self._scenario.clusters[cluster].workers
         ]
         for_overlay = self._overlays[cluster].manifests if cluster in self._overlays else []
+        for_services = self._services[cluster].manifests if cluster in self._services else []
         if cluster in self._givers:
             self._give_blocks(cluster, [manifests.master(self._addressing, cluster), *nodes])
             nodes = []  # they are there
             for_overlay = [*for_overlay, *self._stations[cluster].manifests]
-        self._clients[cluster].apply([manifests.account(), *nodes, *for_overlay])
+        self._clients[cluster].apply([manifests.account(), *nodes, *for_overlay, *for_services])
 
     def _give_blocks(self, cluster: str, nodes: Iterable[Manifest]) -> None:
         """Let nodes come to the API without blocks, one after another, and be given the scenario's."""
@@ -235,6 +254,7 @@ class KubernetesOrchestrator(Orchestrator):
             *(one.component for one in self._givers.values()),
             *(one for worker in self._workers.values() for one in worker.components),
             *self._joining,
+            *self._serving,
             *(one.component for one in self._others if one.component is not None),
         ]
 
@@ -243,6 +263,18 @@ class KubernetesOrchestrator(Orchestrator):
         """What joins the nodes."""
         joined = [*self._overlays.values(), *self._stations.values()]
         return [one for overlay in joined for one in overlay.components]
+
+    @property
+    def _serving(self) -> list[Component]:
+        """What serves services."""
+        return [one for each in self._services.values() for one in each.components]
+
+    @property
+    def _addresses(self) -> dict[str, str]:
+        return {name: place.address for name, place in self.pods.items()}
+
+    def _answer_themselves(self) -> None:
+        answer_themselves(self._scenario, self._nodes, self.networks)
 
     def _fault(self) -> str | None:
         return next((text for one in self.components if (text := one.fault())), None)

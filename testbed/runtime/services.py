@@ -1,30 +1,40 @@
-"""Services where nobody else serves them: on every node of a cluster that has some, a proxy of ours.
+"""Services where there is no API: on every node of a cluster that has some, a proxy of ours.
 
 It is the one that clusters get (``edge.services.proxy``), and reads in a file what their API would tell it.
-Here is what that file says, and who starts and looks after the proxies.
+Here is what that file says, and who starts and looks after the proxies; and what a Service is to an API, and
+nodes' bridges to services, wherever pods run.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from edge.services.annotations import ZONE_HINTS, annotation_of, annotations_of
-from edge.services.endpoints import Endpoint, Slice
+from edge.services.annotations import (
+    ZONE_HINTS,
+    Version,
+    annotation_of,
+    annotations_of,
+    annotations_of_policy,
+)
+from edge.services.catalogue import SERVICE_OF
+from edge.services.endpoints import ZONE_LABEL, Endpoint, Slice
 from testbed import resources
 from testbed.access.batch import Step, look, take
 from testbed.access.components import Component
 from testbed.access.place import Node, PodPlace, in_parallel, path_on
-from testbed.scenario import Requests, Transfer, service_hints, services
+from testbed.runtime.cni import Json
+from testbed.scenario import Requests, Scenario, Transfer, service_hints, services
 from testbed.scenario.addressing import Addressing
 
 DIRECTORY = "/run/services"
 READY_SECONDS = 30.0
 # How the file is to be read: hints are an annotation on slices, of whatever mode they are.
-VERSION = (1, 20)
+VERSION: Version = (1, 20)
 _SLICES = "discovery.k8s.io/v1beta1"
+_NAMESPACE = "default"
 
 
 def render(addressing: Addressing, cluster: str, pods: Mapping[str, str]) -> str:
@@ -42,17 +52,42 @@ def _objects(
     addressing: Addressing, name: str, sent: list[Transfer], pods: Mapping[str, str]
 ) -> Iterator[dict[str, Any]]:
     """Yield a Service and its slice."""
-    own = addressing.scenario.services[name]
     endpoints = service_hints.slice_of(addressing.scenario, name, pods, pods)
     hinted = service_hints.hinted(addressing, name, endpoints).slices[0]
     ports = list(_ports(addressing, name, sent))
+    yield _service(addressing, name, ports, VERSION)
     yield {
+        "apiVersion": _SLICES,
+        "kind": "EndpointSlice",
+        "metadata": {
+            "name": name.lower(),
+            "namespace": _NAMESPACE,
+            "labels": {SERVICE_OF: name.lower()},
+            "annotations": _zone_hints(hinted),
+        },
+        "addressType": "IPv4",
+        "endpoints": [_endpoint(one) for one in hinted.endpoints],
+        "ports": [{"name": one.name, "protocol": one.protocol, "port": one.target} for one in ports],
+    }
+
+
+def manifest(addressing: Addressing, name: str, version: Version, selector: Mapping[str, str]) -> Json:
+    """Return a service as an API of a version takes it, which finds its endpoints by their pods' labels."""
+    ports = list(_ports(addressing, name, services.sent(addressing.scenario)[name]))
+    document = _service(addressing, name, ports, version)
+    document["spec"]["selector"] = dict(selector)
+    return document
+
+
+def _service(addressing: Addressing, name: str, ports: Iterable[_Port], version: Version) -> Json:
+    own = addressing.scenario.services[name]
+    return {
         "apiVersion": "v1",
         "kind": "Service",
         "metadata": {
             "name": name.lower(),
-            "namespace": "default",
-            "annotations": annotations_of(own.hints, VERSION),
+            "namespace": _NAMESPACE,
+            "annotations": annotations_of(own.hints, version) | annotations_of_policy(own.policy, version),
         },
         "spec": {
             "clusterIP": str(addressing.service(name)),
@@ -62,19 +97,6 @@ def _objects(
                 for one in ports
             ],
         },
-    }
-    yield {
-        "apiVersion": _SLICES,
-        "kind": "EndpointSlice",
-        "metadata": {
-            "name": name.lower(),
-            "namespace": "default",
-            "labels": {"kubernetes.io/service-name": name.lower()},
-            "annotations": _zone_hints(hinted),
-        },
-        "addressType": "IPv4",
-        "endpoints": [_endpoint(one) for one in hinted.endpoints],
-        "ports": [{"name": one.name, "protocol": one.protocol, "port": one.target} for one in ports],
     }
 
 
@@ -105,7 +127,7 @@ def _ports(addressing: Addressing, name: str, sent: list[Transfer]) -> Iterator[
 def _endpoint(one: Endpoint) -> dict[str, Any]:
     topology = {"kubernetes.io/hostname": one.node}
     if one.zone:
-        topology["topology.kubernetes.io/zone"] = one.zone
+        topology[ZONE_LABEL] = one.zone
     return {"addresses": [one.address], "conditions": {"ready": one.ready}, "topology": topology}
 
 
@@ -139,10 +161,7 @@ class Proxies:
         addresses = {name: place.address for name, place in pods.items()}
         texts = {name: render(self._addressing, name, addresses) for name in self._clusters}
         in_parallel(lambda one: _write(one[1], _file(one[0]), texts[one[0]]), self._members)
-        in_parallel(
-            lambda node: self._answer_themselves(node, pods),
-            {node.name: node for _, node in self._members}.values(),
-        )
+        answer_themselves(self._addressing.scenario, {node.name: node for _, node in self._members}, pods)
 
     def faults(self) -> list[str]:
         """Return, in words, which of them have ended, and whose rules are not there any more."""
@@ -169,24 +188,24 @@ class Proxies:
         component.start()
         return component
 
-    def _answer_themselves(self, node: Node, pods: Mapping[str, PodPlace]) -> None:
-        """Let bridges send back to an endpoint what it asks of itself, where they have it come by.
 
-        A bridge whose packets pass the node's rules forwards what these translate, and not to where it came
-        from (net/bridge/br_forward.c, should_deliver).
-        """
-        scenario = self._addressing.scenario
-        ends = {pod for service in scenario.services.values() for pod in service.pods}
-        interfaces = {
-            place.host_interface
-            for name, place in pods.items()
-            if name in ends and scenario.pods[name].node == node.name
-        }
-        if not interfaces:
-            return
-        ports = {one["ifname"] for one in node.run(["bridge", "-j", "link", "show"]).json()}
-        text = "".join(f"link set dev {one} hairpin on\n" for one in sorted(interfaces & ports))
-        take(node, [Step(["bridge", "-batch", "-"], text)] if text else [])
+def answer_themselves(scenario: Scenario, nodes: Mapping[str, Node], pods: Mapping[str, PodPlace]) -> None:
+    """Let bridges send back to an endpoint what it asks of itself, where they have it come by.
+
+    A bridge whose packets pass the node's rules forwards what these translate, and not to where it came from
+    (net/bridge/br_forward.c, should_deliver). Raises CommandError.
+    """
+    ends = {pod for service in scenario.services.values() for pod in service.pods}
+    interfaces: dict[str, set[str]] = {}
+    for name in ends & pods.keys():
+        interfaces.setdefault(scenario.pods[name].node, set()).add(pods[name].host_interface)
+    in_parallel(lambda one: _let_back(nodes[one[0]], one[1]), interfaces.items())
+
+
+def _let_back(node: Node, interfaces: Collection[str]) -> None:
+    ports = {one["ifname"] for one in node.run(["bridge", "-j", "link", "show"]).json()}
+    text = "".join(f"link set dev {one} hairpin on\n" for one in sorted(ports.intersection(interfaces)))
+    take(node, [Step(["bridge", "-batch", "-"], text)] if text else [])
 
 
 def _table(cluster: str) -> str:

@@ -17,6 +17,7 @@ from testbed.scenario.faults import Fault, Path, listed, render_path, unknown
 from testbed.scenario.model import Scenario, Service, Transfer
 
 LAST_PORT = 65_535
+API_NAME = "kubernetes"
 
 
 def _pods(scenario: Scenario) -> Iterator[Fault]:
@@ -41,6 +42,15 @@ def _pods(scenario: Scenario) -> Iterator[Fault]:
             elif pod in named:
                 yield Fault(where, f"{pod!r} is named twice in this service")
             named.add(pod)
+
+
+def _names(scenario: Scenario) -> Iterator[Fault]:
+    """A service's name is one of DNS, and the API of its cluster has one, too (RFC 1035, section 2.3.1)."""
+    for name in scenario.services:
+        if name.lower() == API_NAME:
+            yield Fault(("services", name), "so the service of a cluster's API is called: take another name")
+        elif not name[0].isalpha():
+            yield Fault(("services", name), "a service's name must begin with a letter")
 
 
 def _addresses(scenario: Scenario) -> Iterator[Fault]:
@@ -159,4 +169,4 @@ def _remedy(addressing: Addressing, name: str, safeguard: Safeguard) -> str:
 
 
 # In the order of a scenario's fields.
-RULES = (_pods, _addresses, _network)
+RULES = (_names, _pods, _addresses, _network)

@@ -21,6 +21,7 @@ from testbed.kubernetes.client import Client
 from testbed.scenario import Scenario, load
 from testbed.testbed import Testbed
 from tests import waiting
+from tests.e2e import served
 from tests.leftovers import added, host_state
 from tests.paths import ROOT
 
@@ -58,9 +59,23 @@ def brought_up(scenario: Scenario) -> Iterator[Testbed]:
 
 @pytest.fixture(scope="session")
 def pair() -> Iterator[Testbed]:
-    """Two clusters on the same two workers: 400 Mbit/s promised of 1 Gbit/s, and kept on the uplink."""
-    asked = "[{name: ask, from: A-4, to: A-2, rate: 50, duration: 1}]"
-    overrides = ["enforcement=node", "underlay.rate=20G", f"requests={asked}"]
+    """Two clusters on the same two workers: 400 Mbit/s promised of 1 Gbit/s, and kept on the uplink.
+
+    Each worker is a zone, and both clusters have services.
+    """
+    asked = "{name: ask, from: A-4, to: A-2, rate: 50, duration: 1}"
+    overrides = [
+        "enforcement=node",
+        "underlay.rate=20G",
+        "flows=[]",
+        "disturbances=[]",
+        "zones={left: {}, right: {}}",
+        *(f"nodes.{name}={{zone: left}}" for name in ("master-01", "master-02")),
+        "nodes.worker-01={zone: left, cpus: 3}",
+        "nodes.worker-02={zone: right, cpus: 1}",
+        f"services={served.services()}",
+        f"requests=[{', '.join([asked, *served.requests()])}]",
+    ]
     scenario = load(SCENARIOS / "contmec.yaml", overrides, scale=0.05)
     with brought_up(scenario) as testbed:
         yield testbed

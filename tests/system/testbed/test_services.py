@@ -2,22 +2,15 @@
 
 from __future__ import annotations
 
-import json
-import math
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from scipy.stats import chi2
 
-from bench.generators import exchanger_of
-from bench.measurement import transfers
-from bench.measurement.plan import plan
-from bench.recording.records import receiver_slug
 from testbed.assembly import assemble
 from testbed.scenario import load
 from testbed.testbed import Testbed
-from tests import cases
+from tests import answered, cases
 from tests.paths import ROOT
 from tests.waiting import until
 
@@ -43,37 +36,6 @@ def testbed() -> Iterator[Testbed]:
         up.down()
 
 
-def seen(testbed: Testbed, directory: Path) -> dict[str, dict[str, int]]:
-    """Make all requests, see that each was answered, and return how many each pod has seen."""
-    planned = plan(testbed, testbed.scenario.transfers, 0.1)
-    done = transfers.run(planned, directory, lambda _seconds, _rates: None)
-    found = {}
-    for requests in testbed.scenario.requests:
-        transfer, tool = done.transfers[requests.label], exchanger_of(testbed.scenario, requests)
-        assert transfer.error is None
-        sent = tool.read_exchanges(directory / tool.file_name(transfer.slug, "sender"), requests.count)
-        assert [one for one in sent if one.status != "answered"] == []
-        found[requests.label] = {
-            pod: json.loads((directory / f"{receiver_slug(transfer.slug, pod)}.receiver.json").read_text())[
-                "requests"
-            ]
-            for pod in testbed.scenario.receivers_of(requests)
-        }
-        assert sum(found[requests.label].values()) == requests.count
-    return found
-
-
-def plausibility(counts: dict[str, int]) -> float:
-    """Return how likely three counts are that are at least as far from each other, by chi-squared."""
-    assert len(counts) == 3
-    return math.exp(-sum(_differences(counts)) / 2)  # of two degrees of freedom
-
-
-def _differences(counts: dict[str, int]) -> list[float]:
-    even = sum(counts.values()) / len(counts)
-    return [(count - even) ** 2 / even for count in counts.values()]
-
-
 def be_bridged(testbed: Testbed, bridged: str) -> None:
     """Set whether bridged packets pass the tables, and wait until all proxies know."""
     # What pods of one node ask of each other comes from the node, if nothing would translate the answers.
@@ -91,10 +53,10 @@ def masqueraded(testbed: Testbed, node: str, cluster: str) -> int:
 
 def test_both_clusters_services_are_answered_by_each_pod_as_often(testbed: Testbed, tmp_path: Path) -> None:
     assert testbed.check() == []
-    found = seen(testbed, tmp_path / "first")
-    if min(map(plausibility, found.values())) <= 0.001:  # once in 300 times, of itself
-        found = seen(testbed, tmp_path / "again")
-    assert min(map(plausibility, found.values())) > 0.001, found
+    found = answered.seen(testbed, testbed.scenario.requests, tmp_path / "first")
+    if min(answered.plausibility([one]) for one in found.values()) <= 0.001:  # once in 300 times, of itself
+        found = answered.seen(testbed, testbed.scenario.requests, tmp_path / "again")
+    assert min(answered.plausibility([one]) for one in found.values()) > 0.001, found
 
 
 @pytest.mark.long(one_in=0)
@@ -102,7 +64,7 @@ def test_both_clusters_services_are_answered_by_each_pod_as_often(testbed: Testb
 def test_so_they_are_whatever_bridged_packets_pass(testbed: Testbed, tmp_path: Path, bridged: str) -> None:
     """Also the pod that asks itself."""
     be_bridged(testbed, bridged)
-    assert min(seen(testbed, tmp_path)["data"].values()) > 0
+    assert min(answered.seen(testbed, testbed.scenario.requests, tmp_path)["data"].values()) > 0
 
 
 @pytest.mark.long(one_in=0, counted=True)
@@ -123,10 +85,9 @@ def test_ten_services_of_two_clusters_answer_every_connection(tmp_path: Path) ->
         )
         up = assemble(load(SERVICES, [f"services={{{served}}}", f"requests=[{asked}]"]), "netns", "cni")
         with up.running():
-            found = seen(up, tmp_path / str(factor))
+            found = answered.seen(up, up.scenario.requests, tmp_path / str(factor))
         assert len(found) == len(services)
-        differences = [one for counts in found.values() for one in _differences(counts)]
-        assert chi2.sf(sum(differences), 2 * len(found)) > 0.01, found
+        assert answered.plausibility(found.values()) > 0.01, found
 
     cases.with_more_samples(judge, (1, 2))
 

@@ -17,11 +17,13 @@ from edge.services.annotations import (
     Wish,
     annotation_of,
     annotations_of,
+    annotations_of_policy,
     wish,
     with_hints,
 )
 from edge.services.endpoints import Endpoint, Slice
 from edge.services.hints import AUTO, CLOSE, MODES, OFF, STRICT, allocate
+from edge.services.selection import INTERNAL_POLICY
 from tests.unit.edge.services.builders import nodes, service
 
 VERSIONS = [(1, minor) for minor in range(20, 37)]
@@ -125,6 +127,15 @@ def test_hints_and_a_local_policy_are_warned_of() -> None:
         "spec.internalTrafficPolicy: Local, so hints are ignored: use Cluster, or off for hints",
     )
     assert not wish(asking({}, externalTrafficPolicy="Local"), (1, 20)).said
+    annotated = wish(asking({AWARE_HINTS: "auto"} | annotations_of_policy("Local", (1, 20))), (1, 20))
+    assert annotated.said == (
+        f"{INTERNAL_POLICY}: Local, so hints are ignored: use Cluster, or off for hints",
+    )
+
+
+def test_a_policy_is_an_annotation_where_the_api_has_no_field() -> None:
+    assert annotations_of_policy("Local", (1, 21)) == {INTERNAL_POLICY: "Local"}
+    assert annotations_of_policy("Local", (1, 22)) == annotations_of_policy("Cluster", (1, 20)) == {}
 
 
 @pytest.mark.parametrize("version", VERSIONS)

@@ -9,6 +9,7 @@ import pytest
 
 from edge.services.catalogue import SERVICES, SLICES, Catalogue, Served, Where, needed
 from edge.services.rules import Port, Target
+from edge.services.selection import INTERNAL_POLICY
 from edge.watch import Changed, Listed
 
 WHERE = Where(IPv4Network("10.96.0.0/16"), "one", "a")
@@ -77,6 +78,8 @@ def test_local_is_this_node_and_hints_are_of_its_zone() -> None:
     both = sliced(endpoint(ONE), endpoint(TWO, "two", "b"))
     assert chosen(service(), both) == {ONE, TWO}
     assert chosen(service(internalTrafficPolicy="Local"), both) == {ONE}
+    assert chosen(service({INTERNAL_POLICY: "Local"}), both) == {ONE}
+    assert chosen(service({INTERNAL_POLICY: "Local"}, internalTrafficPolicy="Cluster"), both) == {ONE, TWO}
     hinted = {**both, "metadata": {**both["metadata"], "annotations": {
         "concorde.contmec.dev/zone-hints": '{"10.61.0.2": ["a"], "10.62.0.2": ["b"]}'
     }}}  # fmt: skip
@@ -122,6 +125,12 @@ def test_beside_what_is_not_built_the_cluster_address_is_served(spec: dict[str, 
     found = served(service(**spec), sliced(endpoint(ONE)))
     assert found.ports[WEB].chosen == {ONE}
     assert "is served" in found.left[0]
+
+
+def test_a_policy_that_is_none_is_cluster_and_that_is_said() -> None:
+    found = served(service({INTERNAL_POLICY: "local"}), sliced(endpoint(TWO, "two", "b")))
+    assert found.ports[WEB].chosen == {TWO}
+    assert found.left == (f"{INTERNAL_POLICY}: must be Cluster or Local, not 'local': read as Cluster",)
 
 
 def test_of_several_ports_those_of_another_protocol_are_left_alone() -> None:

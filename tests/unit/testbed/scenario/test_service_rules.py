@@ -34,6 +34,9 @@ FAULTS = {
     f"{WEB}.address=10.96.255.255": f"{WEB}.address: 10.96.255.255 is the last address of",
     f"{WEB}.address=10.96.0.1": f"{WEB}.address: 10.96.0.1 is the address of the cluster's API; take one "
     "from 10.96.0.2 on",
+    "services.1st={cluster: a, pods: [A-2]}": "services.1st: a service's name must begin with a letter",
+    "services.Kubernetes={cluster: a, pods: [A-2]}": "services.Kubernetes: so the service of a cluster's API "
+    "is called: take another name",
     "services.a-1={cluster: a, pods: [A-2]}": "services.a-1: the name is taken by pods.A-1",
     "services.WEB={cluster: a, pods: [A-2]}": "services.WEB: the name is taken by services.web",
     "requests[0].from=B-1": "requests[0].to: 'web' is in cluster 'a', 'B-1' in 'b'",
@@ -184,12 +187,19 @@ def test_many_services_do_not_take_long() -> None:
     effort.assert_in_proportion(services_of, 100)
 
 
-@pytest.mark.parametrize(
-    ("provider", "orchestrator"), [("netns", "kubernetes"), ("ssh", "cni"), ("vagrant", "kubernetes")]
-)
+@pytest.mark.parametrize(("provider", "orchestrator"), [("ssh", "cni"), ("vagrant", "kubernetes")])
 def test_who_does_not_serve_them_refuses_them(provider: str, orchestrator: str) -> None:
     runner = assembly.orchestrator_kind(provider, orchestrator)
-    with pytest.raises(
-        ScenarioError, match="services: only --provider netns with --orchestrator cni serves them"
-    ):
+    with pytest.raises(ScenarioError, match="services: only --provider netns serves them"):
         assembly.accept(Addressing(load(SERVICES, ())), runner)
+
+
+def test_an_api_gives_an_address_to_one_service() -> None:
+    same = [
+        "services.web.address=10.96.0.20",
+        "services.more={cluster: a, pods: [A-2], address: 10.96.0.20, port: 81}",
+    ]
+    words = "services.more.address: services.web has 10.96.0.20 already, and an API gives it to one alone"
+    with pytest.raises(ScenarioError, match=words):
+        assembly.accept(Addressing(load(SERVICES, same)), assembly.orchestrator_kind("netns", "kubernetes"))
+    assembly.accept(Addressing(load(SERVICES, ())), assembly.orchestrator_kind("netns", "kubernetes"))

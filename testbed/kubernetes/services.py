@@ -1,0 +1,240 @@
+"""Who serves a cluster's services: a proxy on each of its nodes, and beside its master who publishes hints.
+
+Both are edge's programs, as any cluster gets them, and may do at the API what they need. Services are objects
+of the API, and Kubernetes' own controller finds their endpoints by the labels of pods.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from ipaddress import IPv4Address
+from typing import Any
+
+from edge.services import rules
+from edge.services.annotations import wish
+from edge.services.catalogue import SERVICES, SLICES, Catalogue, Name, Served, Where, name_of
+from edge.services.endpoints import ZONE_LABEL, ready_ones, slice_of
+from edge.services.publication import known
+from edge.services.rules import Frame, State
+from edge.watch import Listed
+from testbed import resources
+from testbed.access.batch import take, writing
+from testbed.access.components import Component, ComponentError
+from testbed.access.place import CommandError, Node, in_parallel
+from testbed.kubernetes import manifests
+from testbed.kubernetes.client import Client
+from testbed.kubernetes.control_plane import ControlPlane, Subject, directory_of, endpoint
+from testbed.kubernetes.manifests import Manifest
+from testbed.runtime import services as objects
+from testbed.scenario import service_hints
+from testbed.scenario.addressing import Addressing
+from testbed.scenario.faults import Fault, render_path
+from testbed.supplies.versions import Version
+
+PUBLISHER = "hints"
+READY_SECONDS = 300.0
+AGREED_SECONDS = 5.0  # within which what changed last has come to the nodes
+AGAIN_SECONDS = 0.2
+_SEES: list[dict[str, Any]] = [
+    {"apiGroups": [""], "resources": ["services", "nodes"], "verbs": ["list", "watch"]},
+    {"apiGroups": ["discovery.k8s.io"], "resources": ["endpointslices"], "verbs": ["list", "watch"]},
+    {"apiGroups": [""], "resources": ["events"], "verbs": ["create", "patch"]},
+]
+_PUBLISHES = [
+    *_SEES,
+    {"apiGroups": ["discovery.k8s.io"], "resources": ["endpointslices"], "verbs": ["patch"]},
+    {"apiGroups": ["coordination.k8s.io"], "resources": ["leases"], "verbs": ["get", "create", "update"]},
+]
+_Pods = Mapping[str, str]  # addresses of those that run, by name
+_Documents = Sequence[dict[str, Any]]
+
+
+class ClusterServices:
+    """The services of one cluster."""
+
+    def __init__(
+        self,
+        addressing: Addressing,
+        cluster: str,
+        nodes: Mapping[str, Node],
+        client: Client,
+        version: Version,
+    ) -> None:
+        own = addressing.scenario.clusters[cluster]
+        self.cluster = cluster
+        self._addressing, self._client = addressing, client
+        self._names = [name for name, one in addressing.scenario.services.items() if one.cluster == cluster]
+        self._version = (1, version.minor)
+        self._frame = Frame(cluster, addressing.service_range(cluster))
+        self._nodes = {name: nodes[name] for name in own.nodes}
+        # By whom each is known to the API.
+        self._programs = {
+            **{_proxy_of(name): self._proxy(node) for name, node in self._nodes.items()},
+            PUBLISHER: self._publisher(nodes[own.master]),
+        }
+
+    @property
+    def components(self) -> list[Component]:
+        """What must be running."""
+        return list(self._programs.values())
+
+    @property
+    def manifests(self) -> list[Manifest]:
+        """What the API must be told: the services, and what each program may do."""
+        rights = {user: _PUBLISHES if user == PUBLISHER else _SEES for user in self._programs}
+        return [
+            *(one for user, may in rights.items() for one in manifests.allowed(user, may)),
+            *(
+                objects.manifest(self._addressing, name, self._version, manifests.endpoint_label(name))
+                for name in self._names
+            ),
+        ]
+
+    def up(self, control_plane: ControlPlane) -> None:
+        """Start the programs. Raises CommandError."""
+        in_parallel(lambda user: self._start(user, control_plane), self._programs)
+
+    def wait(self, pods: _Pods) -> None:
+        """Wait until all nodes lead to these pods, by their hints. Raises ComponentError or CommandError."""
+        if lacking := self._lacking_after(READY_SECONDS, pods):
+            raise ComponentError(lacking[0])
+
+    def faults(self, pods: _Pods) -> list[str]:
+        """Return, in words, in what a node's rules are not what the API says, or the API lacks a pod."""
+        try:
+            return self._lacking_after(AGREED_SECONDS, pods)
+        except (ComponentError, CommandError) as error:
+            return [str(error)]
+
+    def _start(self, user: str, control_plane: ControlPlane) -> None:
+        component, authority = self._programs[user], control_plane.authority
+        files = {
+            _identity(component.directory): authority.identify(Subject(user)),
+            _authority(component.directory): authority.certificate,
+        }
+        take(component.place, writing(files))
+        component.start()
+
+    def _proxy(self, node: Node) -> Component:
+        """Return a node's proxy: of zone and pods its Node tells it, as far as there is one."""
+        told = ["--cluster", self.cluster, "--node", manifests.name_of(node.name)]
+        return self._component("services' proxy", node, "services-proxy", told)
+
+    def _publisher(self, master: Node) -> Component:
+        delays = service_hints.delays(self._addressing.scenario)
+        text = ",".join(f"{one}:{other}={seconds}" for (one, other), seconds in delays.items())
+        told = ["--delays", text] if text else []
+        return self._component("publisher of hints", master, PUBLISHER, told)
+
+    def _component(self, name: str, node: Node, program: str, told: Sequence[str]) -> Component:
+        directory = f"{directory_of(self.cluster)}/{program}"
+        address, port = endpoint(self._addressing, self.cluster)
+        argv = [
+            *("/usr/bin/python3", "-IS", str(resources.EDGE), program, *told),
+            *("--services", str(self._frame.services)),
+            *("--api", f"https://{address}:{port}"),
+            *("--identity", _identity(directory), "--authority", _authority(directory)),
+        ]
+        return Component(f"{name} of cluster {self.cluster}", node, directory, argv)
+
+    def _lacking_after(self, seconds: float, pods: _Pods) -> list[str]:
+        """Return what lacks still after some time. Raises ComponentError if a program has ended."""
+        deadline = time.monotonic() + seconds
+        while lacking := list(self._lacking(pods)):
+            if fault := next(filter(None, in_parallel(Component.fault, self.components)), None):
+                raise ComponentError(fault)
+            if time.monotonic() > deadline:
+                break
+            time.sleep(AGAIN_SECONDS)
+        return [f"services of cluster {self.cluster}: {words}" for words in lacking]
+
+    def _lacking(self, pods: _Pods) -> Iterator[str]:
+        """Yield in what API and nodes are not as they shall be. Raises CommandError."""
+        found: dict[str, list[dict[str, Any]]] = {"Service": [], "EndpointSlice": [], "Node": []}
+        for one in self._client.get("services,endpointslices,nodes", "--all-namespaces")["items"]:
+            found[one["kind"]].append(one)
+        services = {name_of(one): one for one in found["Service"]}
+        for name in self._names:
+            yield from self._unsettled(name, services, found["EndpointSlice"], pods)
+        zones = {
+            one["metadata"]["name"]: one["metadata"]["labels"].get(ZONE_LABEL, "") for one in found["Node"]
+        }
+        tables = dict(zip(self._nodes, in_parallel(self._table, self._nodes.values()), strict=True))
+        for name, state in tables.items():
+            api_name = manifests.name_of(name)
+            where = Where(self._frame.services, api_name, zones.get(api_name, ""), self._version)
+            if state is None:
+                yield f"{name} lacks table ip {self._frame.table}"
+            else:
+                yield from _differences(name, state, served(where, found["Service"], found["EndpointSlice"]))
+
+    def _unsettled(
+        self, name: str, services: Mapping[Name, dict[str, Any]], slices: _Documents, pods: _Pods
+    ) -> Iterator[str]:
+        """Yield which pods of a service the API does not know to be ready, and whether it lacks hints."""
+        addressing = self._addressing
+        own = (manifests.NAMESPACE, manifests.name_of(name))
+        if own not in services:
+            yield f"there is no service {'/'.join(own)}"
+            return
+        built_in = wish(services[own], self._version).built_in
+        there = [(each, document) for document in slices if (each := known(document)) and each.of == own]
+        ready = list(ready_ones(slice_of(one) if built_in else each.hinted for each, one in there))
+        wanted = service_hints.slice_of(addressing.scenario, name, pods, pods)
+        for address in sorted({one.address for one in wanted.endpoints} - {one.address for one in ready}):
+            yield f"{name} lacks endpoint {address}"
+        (expected,) = service_hints.hinted(addressing, name, wanted).slices
+        if any(one.hints for one in expected.endpoints) and not all(one.hints for one in ready):
+            yield f"{name} lacks hints"
+
+    def _table(self, node: Node) -> State | None:
+        """Return what a node has of the cluster's services; nothing if it has no table."""
+        shown = node.run(["nft", "-j", "-nn", "list", "table", "ip", self._frame.table], check=False)
+        return rules.read(shown.json())[1] if shown.status == 0 else None
+
+
+def refused(addressing: Addressing) -> Iterator[Fault]:
+    """Yield what an API does not take: an address is one service's."""
+    of: dict[IPv4Address, str] = {}
+    for name in addressing.scenario.services:
+        address = addressing.service(name)
+        other = of.setdefault(address, name)
+        if other != name:
+            words = (
+                f"{render_path(('services', other))} has {address} already, and an API gives it to one alone"
+            )
+            yield Fault(("services", name, "address"), f"{words}; take another")
+
+
+def served(where: Where, services: _Documents, slices: _Documents) -> dict[Name, Served]:
+    """Return what a proxy somewhere does, of what an API says."""
+    catalogue = Catalogue(where)
+    catalogue.take(Listed(SERVICES, list(services)))
+    catalogue.take(Listed(SLICES[0], list(slices)))
+    return catalogue.served()
+
+
+def _differences(node: str, state: State, wanted: Mapping[Name, Served]) -> Iterator[str]:
+    """Yield the ports for which a node chooses among others than it should."""
+    held = {port: frozenset(targets) for port, targets in state.endpoints.items()}
+    chosen = {port: one.chosen for each in wanted.values() for port, one in each.ports.items()}
+    for port in sorted(held.keys() | chosen.keys()):
+        if held.get(port) != chosen.get(port):
+            yield f"on {node} {port} leads to {_listed(held.get(port))}, not {_listed(chosen.get(port))}"
+
+
+def _listed(targets: frozenset[rules.Target] | None) -> str:
+    return "nowhere" if targets is None else ", ".join(map(str, sorted(targets))) or "a refusal"
+
+
+def _proxy_of(node: str) -> str:
+    return f"services-proxy:{manifests.name_of(node)}"
+
+
+def _identity(directory: str) -> str:
+    return f"{directory}/identity.pem"
+
+
+def _authority(directory: str) -> str:
+    return f"{directory}/authority.crt"
