@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Collection, Sequence
 from pathlib import Path
 
@@ -24,7 +25,7 @@ def seen(testbed: Testbed, requested: Sequence[Requests], directory: Path) -> di
         transfer, tool = done.transfers[requests.label], exchanger_of(testbed.scenario, requests)
         assert transfer.error is None
         sent = tool.read_exchanges(directory / tool.file_name(transfer.slug, "sender"), requests.count)
-        assert [one for one in sent if one.status != "answered"] == []
+        assert Counter(one.status for one in sent) == {"answered": requests.count}, requests.label
         found[requests.label] = {
             pod: json.loads((directory / f"{receiver_slug(transfer.slug, pod)}.receiver.json").read_text())[
                 "requests"
