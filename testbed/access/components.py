@@ -17,21 +17,30 @@ from testbed.access.place import Node
 
 LAST_LINES = 6
 
+# It has begun when its process id is there: the pipe ends when nobody has it open any more. How it ended is
+# there whole or not at all.
 START = """
 directory=$1
 shift
 mkdir -p "$directory" && cd "$directory" && rm -f pid ended || exit
-setsid sh -c '
-    "$@" &
-    echo $! >pid
-    wait $!
-    echo $? >ended
-' sh "$@" </dev/null >>log 2>&1 &
+{
+    setsid sh -c '
+        "$@" 3>&- &
+        echo $! >pid
+        echo $$ >keeper
+        exec 3>&-
+        wait $!
+        echo $? >ending
+        mv ending ended
+    ' sh "$@" 3>&1 </dev/null >>log 2>&1 &
+} | cat
 """
-# tail's last argument is a file that never grows: it ends with the process.
+# Until it is noted how it ended, for whoever starts it anew would take that for the new one's end. If whoever
+# notes it was killed, too, nobody does.
 KILL = """
-cd "$1" || exit
-pid=$(cat pid) && kill -KILL "$pid" 2>/dev/null && tail --pid="$pid" -s 0.02 -f /dev/null
+cd "$1" && pid=$(cat pid) && keeper=$(cat keeper) || exit
+kill -KILL "$pid" 2>/dev/null
+while [ ! -e ended ] && kill -0 "$keeper" 2>/dev/null; do sleep 0.02; done
 """
 # A Go program that panics, or gives up with klog's word F, says why above a long stack trace.
 LOOK = """
