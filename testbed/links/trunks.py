@@ -24,7 +24,7 @@ from testbed.scenario.model import Zone
 
 PYTHON = ("/usr/bin/python3", "-I", "-S")
 RELAYS = "/run/testbed/relays"
-READY_SECONDS = 10.0
+READY_SECONDS = 60.0
 # netem counts packets, of any size; so many at least, and as many small ones as the delay holds at the rate.
 FEWEST_PACKETS, SMALL_PACKET = 10_000, 64  # bytes
 FASTEST = 10**10  # bits per second, where no rate is stated

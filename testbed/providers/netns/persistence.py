@@ -50,7 +50,9 @@ class SandboxPersistence(Persistence):
                 box = provider.sandbox
                 assert box is not None
                 _let_in(state, addressing, box)
-                box.switch.run(["tee", STATE], stdin=state.model_dump_json())
+                # Whole or not at all: others may ask meanwhile.
+                write = f"cat >{STATE}.new && mv {STATE}.new {STATE}"
+                box.switch.run(["sh", "-c", write], stdin=state.model_dump_json())
                 box.keep()
         return PersistedSandbox(box)
 

@@ -24,7 +24,7 @@ from testbed.access.local import ENVIRONMENT, LocalProcess, run_to_end, started
 from testbed.access.place import Process, Result, Runs
 from testbed.providers.netns.processes import INIT, first_processes
 
-READY_SECONDS = 10.0
+READY_SECONDS = 60.0
 
 # Makes nodes; their names are its arguments. A process holds each node's namespaces, for the kernel does not
 # always let a mount namespace be kept by a file (mnt_ns_loop in fs/namespace.c compares identifiers, which
