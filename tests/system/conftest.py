@@ -33,6 +33,23 @@ def untouched_host() -> Iterator[None]:
     assert added(before, network_state()) == {}
 
 
+def sandbox_of(process: int) -> Sandbox:
+    """Return the sandbox that a process has started: others come and go on this machine meanwhile."""
+    parents, mine = _parents(), {process}
+    while more := {child for child, parent in parents.items() if parent in mine} - mine:
+        mine |= more
+    return next(box for box in Sandbox.all() if box.pid in mine)
+
+
+def _parents() -> dict[int, int]:
+    """Return the parent of each process there is."""
+    found = {}
+    for stat in Path("/proc").glob("[0-9]*/stat"):
+        with suppress(OSError):  # it has ended meanwhile
+            found[int(stat.parent.name)] = int(stat.read_text().rpartition(")")[2].split()[1])
+    return found
+
+
 def processes_in(pid_namespace: str) -> list[int]:
     """Return the processes in a pid namespace, given as ``/proc/<pid>/ns/pid`` shows it."""
     found = []

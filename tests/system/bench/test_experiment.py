@@ -20,8 +20,8 @@ from bench.measurement.rates import OnRates
 from bench.recording import requests
 from bench.recording.directory import Recording
 from bench.recording.records import Request
-from testbed.providers.netns.sandbox import Sandbox
 from testbed.scenario import Scenario
+from tests.system.conftest import sandbox_of
 
 SHORT = [
     "flows[0].duration=3",
@@ -62,33 +62,11 @@ def run(
     return recording, pipeline.analyse(recording)
 
 
-def sandbox_of_this_run() -> Sandbox:
-    """The sandbox that this process started: other tests run beside this one."""
-    mine = {int(pid) for pid in _descendants()}
-    return next(box for box in Sandbox.all() if box.pid in mine)
-
-
-def _descendants() -> Iterator[str]:
-
-    parents: dict[str, list[str]] = {}
-    for entry in Path("/proc").glob("[0-9]*"):
-        try:
-            fields = (entry / "stat").read_text().rpartition(")")[2].split()
-        except OSError:
-            continue
-        parents.setdefault(fields[1], []).append(entry.name)
-    waiting = [str(os.getpid())]
-    while waiting:
-        children = parents.get(waiting.pop(), [])
-        yield from children
-        waiting += children
-
-
 def in_pod(name: str, *argv: str, node: str = "worker-01") -> Callable[[], None]:
     """Return what runs a command in a pod of a node while the traffic flows."""
 
     def act() -> None:
-        sandbox_of_this_run().node(node).run(["nsenter", f"--net=/run/netns/{name}", "--", *argv])
+        sandbox_of(os.getpid()).node(node).run(["nsenter", f"--net=/run/netns/{name}", "--", *argv])
 
     return act
 
@@ -206,8 +184,8 @@ def test_a_promise_that_is_really_broken_is_violated(tmp_path: Path) -> None:
 
 @pytest.mark.long(one_in=0)
 def test_an_interrupted_connection_is_invalid_in_iperf3_s_own_words(tmp_path: Path) -> None:
-    refuse = in_pod("A-1", "ip", "link", "set", "eth0", "down")
-    recording, summary = run(tmp_path, ["flows[0].start=1", "disturbances[0].start=1.5"], refuse)
+    refuse = in_pod("A-1", "ip", "link", "set", "eth0", "down")  # at the other flow's first rates
+    recording, summary = run(tmp_path, ["flows[0].start=2.5", "disturbances[0].start=1.5"], refuse)
     transfer = recording.run_record().repetitions[0].transfers["(1) A-1 -> A-4"]
     assert transfer.error is not None
     assert "unable to connect" in transfer.error

@@ -11,10 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from testbed.providers.netns.sandbox import Sandbox
 from tests import verbs
 from tests.paths import ROOT
-from tests.system.conftest import all_gone, pid_namespace
+from tests.system.conftest import all_gone, pid_namespace, sandbox_of
 from tests.waiting import PATIENCE
 
 STAGES = ["pods", "calibration", "traffic"]
@@ -58,14 +57,6 @@ def until_rates(run: subprocess.Popen[str]) -> None:
     assert any("bit/s" in line for line in run.stdout)
 
 
-def sandbox_of(run: subprocess.Popen[str]) -> Sandbox:
-    def parent(pid: int) -> int:
-        return int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
-
-    # run -> unshare -> the sandbox's first process
-    return next(box for box in Sandbox.all() if parent(parent(box.pid)) == run.pid)
-
-
 @pytest.mark.long(one_in=2)
 @pytest.mark.usefixtures("untouched_host")
 @pytest.mark.parametrize("stage", STAGES)
@@ -82,7 +73,7 @@ def test_nothing_is_left(
     until(run, stage)
     if stage == "traffic":
         until_rates(run)
-    namespace = pid_namespace(sandbox_of(run).pid)
+    namespace = pid_namespace(sandbox_of(run.pid).pid)
     run.send_signal(how)
     _, words = run.communicate(timeout=PATIENCE)
     assert run.returncode == status, words

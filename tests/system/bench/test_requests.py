@@ -28,11 +28,10 @@ from bench.recording.directory import Recording
 from bench.recording.records import Repetition
 from testbed.access.place import Place
 from testbed.assembly import assemble
-from testbed.providers.netns.sandbox import Sandbox
 from testbed.scenario import load
 from testbed.testbed import Testbed
 from tests.paths import ROOT
-from tests.system.conftest import all_gone, pid_namespace
+from tests.system.conftest import all_gone, pid_namespace, sandbox_of
 from tests.waiting import PATIENCE
 
 SCENARIOS = ROOT / "scenarios"
@@ -204,12 +203,7 @@ def test_nothing_is_left_of_requests_that_are_interrupted(tmp_path: Path) -> Non
     )  # fmt: skip
     assert run.stdout is not None
     assert any("bit/s" in line for line in run.stdout)
-
-    def parent(pid: int) -> int:
-        return int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
-
-    box = next(box for box in Sandbox.all() if parent(parent(box.pid)) == run.pid)
-    namespace = pid_namespace(box.pid)
+    namespace = pid_namespace(sandbox_of(run.pid).pid)
     run.send_signal(signal.SIGINT)
     _, words = run.communicate(timeout=PATIENCE)
     assert run.returncode == 130, words

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from pathlib import Path
 
@@ -14,7 +15,8 @@ from bench.recording import requests
 from bench.recording.directory import Recording
 from bench.recording.records import Request
 from tests.paths import ROOT
-from tests.system.bench.test_experiment import Watcher, kinds, sandbox_of_this_run
+from tests.system.bench.test_experiment import Watcher, kinds
+from tests.system.conftest import sandbox_of
 
 STATIONS = str(ROOT / "scenarios" / "examples" / "two-stations.yaml")
 SHORT = (
@@ -36,7 +38,7 @@ def at_the_relay(*argv: str) -> Callable[[], None]:
     """Return what does something with the process id of the first relay, while the traffic flows."""
 
     def act() -> None:
-        box = sandbox_of_this_run().switch
+        box = sandbox_of(os.getpid()).switch
         process = box.run(["cat", "/run/testbed/relays/trunk0/pid"], check=False).stdout.strip()
         if not process:
             pytest.skip("netem makes the delay here: there is no relay")
