@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import signal
-import socket
 import subprocess
 import sys
 import time
@@ -23,20 +22,12 @@ from testbed.overlays.pod_network import etcd_arguments
 from testbed.scenario.services import FIRST
 from testbed.supplies import binaries, packages
 from tests.paths import ROOT
+from tests.ports import free_ports
 from tests.waiting import until
 
 KINDS = ROOT / "edge" / "deploy" / "addresses" / "kinds"
 NODES = "/api/v1/nodes"
 OURS = "/apis/addresses.contmec.dev/v1alpha1/clustercidrconfigs"
-
-
-def free_ports(count: int) -> list[int]:
-    """Return ports of loopback that nobody has."""
-    sockets = [socket.create_server(("127.0.0.1", 0)) for _ in range(count)]
-    ports = [one.getsockname()[1] for one in sockets]
-    for one in sockets:
-        one.close()
-    return ports
 
 
 class Api:

@@ -31,8 +31,9 @@ from testbed.scenario import load
 from testbed.supplies import addresses, binaries, packages
 from testbed.supplies.bundle import Archive, Bundle
 from tests import cases, hinted, pythons
-from tests.apis import NODES, OURS, Api, Controller, config, controlled, free_ports, served, within
+from tests.apis import NODES, OURS, Api, Controller, config, controlled, served, within
 from tests.paths import ROOT
+from tests.ports import free_ports
 
 KILLS = cases.count("CONCORDE_ADDRESSES_KILLS", 3, 50)
 CUTS = cases.count("CONCORDE_ADDRESSES_CUTS", 3, 20)

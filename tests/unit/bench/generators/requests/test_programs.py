@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import signal
-import socket
 import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -18,6 +17,7 @@ from bench.generators.requests import client
 from testbed.access.wait_for import complaint
 from testbed.scenario import Requests, Scenario
 from testbed.scenario.addressing import Addressing
+from tests.ports import free_ports
 from tests.unit.bench.builders import scenario
 from tests.waiting import PATIENCE, until
 
@@ -41,18 +41,12 @@ class Port(Addressing):
         return port
 
 
-def free_port() -> int:
-    with socket.create_server((HERE, 0)) as server:
-        port: int = server.getsockname()[1]
-        return port
-
-
 def make(requests: Requests, count: int, tmp_path: Path, stop: bool = False) -> list[Exchange]:
     """Make the first requests, with ``stop`` to a server that stands still until all are there."""
     # Not everybody may choose another congestion control than there is.
     usual = Path("/proc/sys/net/ipv4/tcp_congestion_control").read_text().strip()
     of = scenario(measurement={"congestion_control": usual})
-    addressing, tool = Port(of, free_port()), exchanger_of(of, requests)
+    addressing, tool = Port(of, free_ports(1)[0]), exchanger_of(of, requests)
     *command, wishes = tool.sender(addressing, requests, HERE)
     asked = json.dumps({**json.loads(wishes), "count": count, "patience": PATIENCE})
     with running(tool.receiver(addressing, requests)) as server:
@@ -147,7 +141,7 @@ def test_of_several_answers_the_first_counts_and_what_failed_may_still_be_answer
 
 
 def test_nobody_at_the_other_end_is_said() -> None:
-    requests, port = asking(rate=10, duration=1), free_port()
+    requests, (port,) = asking(rate=10, duration=1), free_ports(1)
     assert complaint(f"http://{HERE}:{port}") is not None
     of = scenario()
     command = exchanger_of(of, requests).sender(Port(of, port), requests, HERE)

@@ -18,6 +18,7 @@ from testbed.providers.vagrant import machines
 from testbed.providers.vagrant.provider import VagrantPersistence
 from testbed.scenario import Scenario, load
 from tests.paths import ROOT
+from tests.ports import free_ports
 
 KUBERNETES = load(ROOT / "scenarios" / "kubernetes.yaml")
 NODE = """Host {name}
@@ -90,9 +91,7 @@ def test_a_name_that_other_machines_have_is_refused(states: Path, port: int) -> 
 
 
 def test_an_inventory_is_not_believed_where_nobody_answers(states: Path) -> None:
-    with socket.create_server(("127.0.0.1", 0)) as listening:
-        closed = listening.getsockname()[1]
-    are_up(KUBERNETES, states, closed)
+    are_up(KUBERNETES, states, free_ports(1)[0])
     assert VagrantPersistence().find("kubernetes") is None
     # To be switched off all the same.
     assert VagrantPersistence().at("", KUBERNETES, None).name == "kubernetes"
