@@ -8,7 +8,8 @@ import os
 import socket
 import ssl
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager, suppress
 from io import StringIO
 from pathlib import Path
@@ -23,6 +24,7 @@ from edge.addresses.webhook import CERTIFICATES, Options, Webhook, called, keeps
 from edge.http import Json, Question, RefusedError, Server
 from edge.log import Logger
 from tests.apis import config
+from tests.ports import free_ports
 from tests.unit.edge.addresses.test_admission import BOTH, SINGLE, asked, held
 from tests.unit.edge.stub import WEBHOOKS, StubApi, serving
 from tests.waiting import until
@@ -171,10 +173,23 @@ def subject_alternatives(case: Case) -> Any:
     return ssl._ssl._test_decode_cert(str(file))["subjectAltName"]  # type: ignore[attr-defined]
 
 
+@contextmanager
+def soon(case: Case, words: str, act: Callable[[], object]) -> Iterator[None]:
+    """Do something meanwhile, once words were said."""
+
+    def wait() -> None:
+        until(lambda: words in case.said())
+        act()
+
+    with ThreadPoolExecutor() as pool:
+        done = pool.submit(wait)
+        yield
+        done.result()
+
+
 def test_a_port_that_another_has_is_said_once_and_taken_when_it_is_free(new: Case) -> None:
-    with socket.create_server(("", 0)) as other:
-        port = other.getsockname()[1]
-        threading.Timer(0.5, other.close).start()
+    (port,) = free_ports(1)
+    with socket.create_server(("", port)) as other, soon(new, "Address already in use", other.close):
         new.start(port)
     assert new.port == port
     assert new.said().count("Address already in use") == 1
@@ -185,8 +200,8 @@ def test_without_openssl_or_a_configuration_it_says_so_and_goes_on(
 ) -> None:
     path = os.environ["PATH"]
     monkeypatch.setenv("PATH", "/nowhere")
-    threading.Timer(0.3, lambda: os.environ.__setitem__("PATH", path)).start()
-    new.start()
+    with soon(new, "openssl", lambda: os.environ.__setitem__("PATH", path)):
+        new.start()
     assert new.said().count("openssl") == 1
     new.api.do("DELETE", f"{WEBHOOKS}/{NAME}")
     until(lambda: "status 404" in new.said())
