@@ -241,7 +241,7 @@ def test_what_is_killed_ends_in_its_container_too(pair: Testbed, tmp_path: Path,
     until(lambda: "begun" in out.read_text())
     assert len(sleeping()) == 1
     process.kill()
-    assert sleeping() == []
+    until(lambda: sleeping() == [])
 
 
 def sleeping() -> list[str]:

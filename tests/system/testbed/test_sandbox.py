@@ -12,7 +12,7 @@ from testbed.access.place import CommandError, held_back
 from testbed.providers.netns.sandbox import Claim, Sandbox, SandboxError
 from tests.paths import ROOT
 from tests.system.conftest import all_gone, pid_namespace
-from tests.waiting import PATIENCE
+from tests.waiting import PATIENCE, until
 
 STARTER = """
 import sys, time
@@ -60,9 +60,9 @@ def test_a_held_command_begins_when_it_is_released_and_not_before(tmp_path: Path
         box.add_nodes(["n"])
         node = box.node("n")
         held = node.start(held_back(["sh", "-c", "echo begun; cat"]), stdout=out, stderr=err, held=True)
+        until(lambda: err.read_text() == "\n")  # it is in its place
         assert held.wait(timeout=0.2) is None
         assert out.read_text() == ""
-        assert err.read_text() == "\n"  # it is in its place
         held.release()
         assert held.wait(timeout=PATIENCE) == 0  # its own standard input is empty
         assert out.read_text() == "begun\n"
@@ -116,9 +116,10 @@ def test_what_the_caller_has_in_its_environment_stays_outside(monkeypatch: pytes
 
 
 def test_only_one_process_brings_up_a_name() -> None:
-    with Claim("claimed"), pytest.raises(SandboxError, match="just bringing up"):
-        Claim("claimed")
-    with Claim("claimed"):
+    name = f"claimed-{os.getpid()}"  # others on this machine may run these tests, too
+    with Claim(name), pytest.raises(SandboxError, match="just bringing up"):
+        Claim(name)
+    with Claim(name):
         pass
 
 
