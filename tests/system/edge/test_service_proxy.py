@@ -73,7 +73,7 @@ address, port, count = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
 found = collections.Counter()
 for _ in range(count):
     try:
-        with socket.create_connection((address, port), timeout=1) as connection:
+        with socket.create_connection((address, port), timeout=20) as connection:
             found[connection.recv(99).decode()] += 1
     except OSError as error:
         found[type(error).__name__] += 1
@@ -88,7 +88,7 @@ for source in range(first, last):
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as datagrams:
         datagrams.bind(("", source))
         datagrams.connect((address, port))
-        datagrams.settimeout(1)
+        datagrams.settimeout(20)
         try:
             datagrams.send(b"who?")
             found[source] = datagrams.recv(99).decode()
@@ -99,7 +99,7 @@ print(json.dumps(found))
 # A connection that lasts: says who answers, now and once more when it is told.
 TALK = """
 import socket, sys
-with socket.create_connection((sys.argv[1], int(sys.argv[2])), timeout=5) as connection:
+with socket.create_connection((sys.argv[1], int(sys.argv[2])), timeout=20) as connection:
     print(connection.recv(99).decode(), flush=True)
     open(sys.argv[3]).read()
     connection.sendall(b"still?")
@@ -225,12 +225,13 @@ def test_all_is_answered_evenly_whatever_bridged_packets_pass(station: Station, 
     mean = sum(counts.values()) / len(SERVERS)
     # Of chi-squared with three degrees of freedom one in a million is above.
     assert sum((count - mean) ** 2 / mean for count in counts.values()) < 30.7
-    assert set(station.send(WEB, port, 40).values()) == set(SERVERS)
+    # Of 80 none goes to one of four once in two thousand million times.
+    assert set(station.send(WEB, port, 80).values()) == set(SERVERS)
     # A pod to itself, and to its neighbour; the node itself.
     assert station.connect("here-1", LONELY, 3) == {"here-1": 3}
     assert set(station.send(LONELY, port, 3, "here-1").values()) == {"here-1"}
     assert station.connect("here-2", LONELY, 3) == {"here-1": 3}
-    assert set(station.connect("", WEB, 40)) == set(SERVERS)
+    assert set(station.connect("", WEB, 80)) == set(SERVERS)
     assert station.connect("client", EMPTY, 3) == {"ConnectionRefusedError": 3}
     assert set(station.send(EMPTY, port, 3).values()) == {"ConnectionRefusedError"}
     assert station.connect("", EMPTY, 1) == {"ConnectionRefusedError": 1}
@@ -281,7 +282,8 @@ def test_clusters_on_one_node_do_not_meet(station: Station) -> None:
     until(lambda: "10.97.0.10" in station.rules())
     assert station.connect("client", "10.97.0.10", 1) == {"there-1": 1}
     until(lambda: station.connect("client", WEB, 5) == {"here-1": 5})
-    assert "10.96.0.10 is not in 10.97.0.0/16" in station.said("/run/proxy-b/log")
+    # It is said when the rules have been written.
+    until(lambda: "10.96.0.10 is not in 10.97.0.0/16" in station.said("/run/proxy-b/log"))
     other.kill()
     station.node.run([*other.argv, "--leave"])
     assert "services-b" not in station.rules()

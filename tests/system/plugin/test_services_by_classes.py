@@ -29,14 +29,14 @@ UNTRACKED = "ip saddr { 172.16.1.0/24, 172.16.2.0/24 } notrack accept\n"
 # Sends so much to a port, and says who took it.
 SEND = f"""
 import socket, sys
-with socket.create_connection((sys.argv[1], int(sys.argv[2])), timeout=5) as connection:
+with socket.create_connection((sys.argv[1], int(sys.argv[2])), timeout=20) as connection:
     name = connection.recv(99).decode()
     connection.sendall(bytes({BYTES}))
     connection.shutdown(socket.SHUT_WR)
     while connection.recv(9999):
         pass
 with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as datagrams:
-    datagrams.settimeout(5)
+    datagrams.settimeout(20)
     datagrams.sendto(b"who?", (sys.argv[1], int(sys.argv[3])))
     assert datagrams.recvfrom(99) == (name.encode(), (sys.argv[1], int(sys.argv[3])))
 print(name)
@@ -177,7 +177,7 @@ ANNOUNCED = """
 import socket
 link = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, socket.htons(0x0806))
 link.bind(("eth0", 0x0806))
-link.settimeout(5)
+link.settimeout(20)
 own, address = link.getsockname()[4], socket.inet_aton("172.16.1.2")
 head = bytes.fromhex("ffffffffffff") + own + bytes.fromhex("08060001080006040001")
 link.send(head + own + address + bytes(6) + address)
