@@ -59,7 +59,7 @@ def scenario() -> Scenario:
             "workers": ["worker-01", "worker-02"],
             "pod_cidr": networks[name],
             "backend": backend,
-            "bgp": {"connect_delay": 1, "graceful_restart": False, "hold_time": 3},
+            "bgp": {"connect_delay": 1, "graceful_restart": False},
         }
         for name, backend in BACKENDS.items()
     }

@@ -170,7 +170,7 @@ def test_bytes_cross_the_trunks_of_both_zones_and_no_others(apart: Testbed) -> N
         received, given = (after - old for after, old in zip(passed(apart, name), before[name], strict=True))
         # A bridge's port sends what leaves it, and receives what comes in.
         there, back = (given, received) if out else (received, given)
-        assert size < there < 1.2 * size
+        assert size < there < 2 * size  # once, and what TCP sends again if a trunk is late
         assert back < 0.1 * size
     before = {name: passed(apart, name) for name in ("trunk0", "trunk1")}
     assert sent(apart, "worker-01", "worker-02", size) == size
