@@ -6,6 +6,7 @@ would, and says what is to be in the node's rules.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from ipaddress import IPv4Address, IPv4Network
 from typing import Any, NamedTuple, Optional
@@ -50,6 +51,13 @@ class Served(NamedTuple):
     left: tuple[str, ...] = ()
 
 
+class Touched(NamedTuple):
+    """Ports of services and of servers of which something may be other than before."""
+
+    ports: set[Port]
+    servers: set[Port]
+
+
 class _Sliced(NamedTuple):
     """A slice, its ports' numbers by name and protocol, and its hints where they are an annotation."""
 
@@ -62,6 +70,60 @@ class _Sliced(NamedTuple):
 _NOTHING = Served({}, frozenset())
 
 
+class Together:
+    """What all services have together: the ports of all, and the servers behind any.
+
+    ``touched`` is what changed since it was last said to be ``settled``.
+    """
+
+    def __init__(self, log: Callable[[str], None] = lambda _: None) -> None:
+        self.ports: dict[Port, Backends] = {}
+        self.servers: Counter[Port] = Counter()  # by how many services have them
+        self.touched = Touched(set(), set())
+        self._log = log
+        self._services: dict[Name, Served] = {}
+        self._having: dict[Port, set[Name]] = {}
+
+    def take(self, changes: Mapping[Name, Served]) -> None:
+        """Take into account what is done for some services now."""
+        for name, after in changes.items():
+            before = self._services.get(name, _NOTHING)
+            self._services[name] = after
+            for port in before.ports:
+                self._having[port].discard(name)
+            for port in after.ports:
+                self._having.setdefault(port, set()).add(name)
+            ports = before.ports.keys() | after.ports.keys()
+            self.touched.ports.update(ports)
+            for port in ports:
+                self._assign(port)
+            self._count(before.servers, after.servers)
+            if after is _NOTHING:
+                del self._services[name]
+
+    def settled(self) -> None:
+        """Say that all that was touched is as it is to be."""
+        self.touched = Touched(set(), set())
+
+    def _assign(self, port: Port) -> None:
+        """Let a port be of the service that has it, the last by name if several have."""
+        names = self._having[port]
+        if not names:
+            del self._having[port], self.ports[port]
+            return
+        if len(names) > 1:
+            self._log(f"service {'/'.join(max(names))}: {port} is another service's, too")
+        self.ports[port] = self._services[max(names)].ports[port]
+
+    def _count(self, before: frozenset[Port], after: frozenset[Port]) -> None:
+        self.servers.update(after - before)
+        self.servers.subtract(before - after)
+        for server in before - after:
+            if not self.servers[server]:
+                del self.servers[server]
+        self.touched.servers.update(before ^ after)
+
+
 class Catalogue:
     """Services of a cluster, as one node sees them. Only what changed is worked out again."""
 
@@ -70,7 +132,6 @@ class Catalogue:
         self._services: dict[Name, Json] = {}
         self._slices: dict[Name, _Sliced] = {}
         self._by_service: dict[Name, set[Name]] = {}
-        self._served: dict[Name, Served] = {}
         self._missing = {"services", "endpointslices"}  # what was not listed yet
         self._dirty: set[Name] = set()
 
@@ -95,19 +156,17 @@ class Catalogue:
         else:
             pass_on(news, self._services, self._service, self._log)
 
-    def served(self) -> dict[Name, Served]:
-        """Return what is done for each service."""
-        for name in self._dirty:
-            document = self._services.get(name)
-            if document is None:
-                self._served.pop(name, None)
-            else:
-                of = sorted(self._by_service.get(name, ()))
-                self._served[name] = self._serve(document, [self._slices[one] for one in of])
+    def changes(self) -> dict[Name, Served]:
+        """Return what is done for each service that may have changed since this was last asked."""
+        changed = {name: self._serve(name) for name in self._dirty}
         self._dirty.clear()
-        return self._served
+        return changed
 
-    def _serve(self, document: Json, slices: list[_Sliced]) -> Served:
+    def _serve(self, name: Name) -> Served:
+        document = self._services.get(name)
+        if document is None:
+            return _NOTHING
+        slices = [self._slices[one] for one in sorted(self._by_service.get(name, ()))]
         try:
             return serve(document, slices, self._where)
         except UNREADABLE as error:

@@ -7,6 +7,7 @@ import json
 import subprocess
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import suppress
 from ipaddress import IPv4Network
 from pathlib import Path
 from struct import pack
@@ -14,7 +15,7 @@ from typing import Optional
 
 from edge import netlink as nl
 from edge.services import conntrack, rules
-from edge.services.catalogue import Backends
+from edge.services.catalogue import Backends, Touched
 from edge.services.rules import NOTHING, UDP, Frame, Port, State, Target
 
 _GET_TABLE = 10 << 8 | 1  # NFNL_SUBSYS_NFTABLES, NFT_MSG_GETTABLE
@@ -52,52 +53,81 @@ class Node:
         self.frame = frame
         self.again = 0.0
         self._log = log
-        self._layout = ""
-        self._state: Optional[State] = None  # noqa: UP045 (nodes may have Python 3.9)
+        self._layout, self._known = "", False  # whether what follows is what the kernel has
+        self._endpoints: dict[Port, tuple[Target, ...]] = {}
+        self._servers: set[Port] = set()
+        self._picks: set[int] = set()
         self._departed: dict[Port, float] = {}  # servers that went, and when
-        self._alive: Optional[Alive] = None  # of UDP  # noqa: UP045
+        # Of UDP; nodes may have Python 3.9.
+        self._alive: Optional[dict[Port, Collection[Target]]] = None  # noqa: UP045
         self._unsure: set[IPv4Network] = set()  # to where flows may go as they should not
         self._handle = b""
-        self._chosen: dict[Port, frozenset[Target]] = {}  # from which the state's endpoints were arranged
 
-    def apply(self, ports: Mapping[Port, Backends], servers: frozenset[Port]) -> bool:
+    def apply(
+        self,
+        ports: Mapping[Port, Backends],
+        servers: Collection[Port],
+        touched: Optional[Touched] = None,  # noqa: UP045
+    ) -> bool:
         """Let new connections to ports go to what is chosen for each; tell whether anything was changed.
 
-        Raises RulesError, and OSError if nft cannot be started or flows cannot be forgotten.
+        ``touched`` is all that may have changed since the last time that was done. Raises RulesError, and
+        OSError if nft cannot be started or flows cannot be forgotten.
         """
-        if self._state is None:
-            self._layout, self._state = self._read()
-        before = self._state
-        after = State(
-            {port: rules.arranged(before.endpoints.get(port, ()), one.chosen) for port, one in ports.items()},
-            servers,
+        if not self._known:
+            self._read()
+        if touched is None or not self._known or self._layout != self.frame.layout:
+            touched = Touched({*self._endpoints, *ports}, {*self._servers, *servers})
+        before = State(
+            {port: self._endpoints[port] for port in touched.ports if port in self._endpoints},
+            touched.servers & self._servers,
+            self._picks,
         )
-        self._depart(before.servers - servers)
+        after = State(
+            {
+                port: rules.arranged(self._endpoints.get(port, ()), ports[port].chosen)
+                for port in touched.ports
+                if port in ports
+            },
+            {server for server in touched.servers if server in servers},
+        )
+        self._depart(before.servers - after.servers)
+        changed = self._write(before, after)
+        self._move(touched.ports, ports)
+        return changed
+
+    def _write(self, before: State, after: State) -> bool:
+        """Make a part of the table, or all of it, what it is to be; tell whether it was not."""
         if self._layout == self.frame.layout:
             text = rules.changes(self.frame, before, after)
         else:
             text = rules.whole(self.frame, after, self._departed)
-            self._handle = b""
+            self._handle, self._picks = b"", set()
+        self._known = False  # until it is known to be done
         if text:
-            self._state, self._chosen = None, {}  # until it is known to be done
             nft(["-f", "-"], text)
-            self._state, self._layout = after, self.frame.layout
+            self._layout = self.frame.layout
             self._handle = self._handle or self._handle_now()
-        self._chosen = {port: one.chosen for port, one in ports.items()}
-        alive: Alive = {port: one.alive for port, one in ports.items() if port.protocol == UDP}
+        for port in before.endpoints:
+            del self._endpoints[port]
+        self._endpoints.update(after.endpoints)
+        self._servers -= before.servers
+        self._servers |= after.servers
+        self._picks |= after.counts
+        self._known = True
+        return bool(text)
+
+    def _move(self, touched: Collection[Port], ports: Mapping[Port, Backends]) -> None:
+        """Let UDP flows go on with another endpoint where endpoints of ports went."""
+        alive = {port: ports[port].alive for port in touched if port.protocol == UDP and port in ports}
         if self._alive is None:
-            self._unsure = {self.frame.services}
-        else:
-            self._unsure |= {IPv4Network(port.address) for port in _unsure(self._alive, alive)}
-        self._alive = alive
+            self._alive, self._unsure = {}, {self.frame.services}
+        before = {port: self._alive.pop(port) for port in touched if port in self._alive}
+        self._alive.update(alive)
+        self._unsure |= {IPv4Network(port.address) for port in _unsure(before, alive)}
         if self._unsure:
             self.again = time.monotonic() + AGAIN_SECONDS
             self._forget()
-        return bool(text)
-
-    def _arranged(self, port: Port, state: State, chosen: frozenset[Target]) -> tuple[Target, ...]:
-        before = state.endpoints.get(port, ())
-        return before if self._chosen.get(port) is chosen else rules.arranged(before, chosen)
 
     def look_again(self) -> None:
         """Let UDP flows go on with another endpoint that began while the rules changed. Raises OSError."""
@@ -110,22 +140,22 @@ class Node:
 
         Raises OSError.
         """
-        if self._state is None or self._handle_now() == self._handle:
+        if not self._known or self._handle_now() == self._handle:
             return True
         self._log(f"table ip {self.frame.table} was removed by somebody else: it is written again")
-        self._state, self._handle, self._chosen = None, b"", {}
+        self._known, self._handle = False, b""
         return False
 
     def remove(self) -> None:
         """Take the table away; connections that are there go on. Raises RulesError and OSError."""
         table = f"ip {self.frame.table}"
-        self._state, self._handle, self._chosen = None, b"", {}
+        self._known, self._handle = False, b""
         self._alive, self.again = None, 0.0
         nft(["-f", "-"], f"add table {table}\ndelete table {table}\n")
 
     def _forget(self) -> None:
         """Let UDP flows go on with another endpoint whose endpoint is none any more. Raises OSError."""
-        servers = {*self._departed, *(self._state.servers if self._state else ())}
+        servers = {*self._departed, *self._servers}
         alive = self._alive or {}
         # The kernel looks at all flows each time, and faster than this does.
         services, asked = self.frame.services, self._unsure
@@ -138,20 +168,20 @@ class Node:
         if gone:
             self._log(f"{len(gone)} UDP flows go on with another endpoint")
 
-    def _read(self) -> tuple[str, State]:
-        """Return the layout and the state of the table that is there; nothing if none of ours is."""
-        try:
+    def _read(self) -> None:
+        """Read the layout and the state of the table that is there; nothing if none of ours is."""
+        self._layout, state = "", NOTHING
+        with suppress(RulesError):  # there is none
             said = nft(["-j", "-nn", "list", "table", "ip", self.frame.table])
-        except RulesError:
-            return "", NOTHING  # there is none
-        try:
-            layout, state, departed = rules.read(json.loads(said))
-        except (KeyError, TypeError, ValueError) as error:
-            self._log(f"table ip {self.frame.table} is not as it was written, and is replaced: {error!r}")
-            return "", NOTHING
-        self._depart(departed)
-        self._handle = self._handle_now()
-        return layout, state
+            try:
+                self._layout, state, departed = rules.read(json.loads(said))
+            except (KeyError, TypeError, ValueError) as error:
+                self._log(f"table ip {self.frame.table} is not as it was written, and is replaced: {error!r}")
+            else:
+                self._depart(departed)
+                self._handle = self._handle_now()
+        self._endpoints, self._servers = dict(state.endpoints), set(state.servers)
+        self._picks = set(state.picks)
 
     def _depart(self, servers: Collection[Port]) -> None:
         now = time.monotonic()

@@ -12,13 +12,15 @@ somebody else serves the cluster's services already, it leaves them to that, and
 from __future__ import annotations
 
 import argparse
+import fcntl
+import os
 import queue
 import re
 import signal
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from ipaddress import IPv4Network
 from pathlib import Path
@@ -30,21 +32,12 @@ from edge.http import AwayError, Json, RefusedError, Server, json_object
 from edge.log import Logger
 from edge.services import ending, others
 from edge.services.annotations import Version
-from edge.services.catalogue import (
-    SERVICES,
-    SLICES,
-    Backends,
-    Catalogue,
-    Name,
-    Served,
-    Where,
-    needed,
-)
+from edge.services.catalogue import SERVICES, SLICES, Catalogue, Name, Served, Together, Where, needed
 from edge.services.discovery import Found, discover
 from edge.services.endpoints import ZONE_LABEL
 from edge.services.hints import Event
 from edge.services.node import Node, RulesError, is_bridged
-from edge.services.rules import Frame, Port
+from edge.services.rules import Frame
 from edge.services.support import UNREADABLE, service_range
 from edge.watch import Changed, Kind, Listed, News, follow
 
@@ -52,7 +45,6 @@ NODES = "/api/v1/nodes"
 COMPONENT = "concorde-services"
 SERVED, LEFT_ALONE, FAILED = "ServicesServed", "ServicesLeftAlone", "ServicesNotServed"  # events
 GATHER_SECONDS = 0.05
-TICK_SECONDS = 0.1  # how often it is looked whether the file is another
 LOOK_SECONDS = 0.5  # how often it is looked whether the table is there
 OTHERS_SECONDS = 5.0  # and how often whether somebody else serves these services
 AGAIN_SECONDS = 1.0  # after which an event is tried again
@@ -96,7 +88,9 @@ def main(arguments: Sequence[str]) -> int:
         signal.signal(number, end)
     if options.file:
         source = File(Path(options.file), log)
-        signal.signal(signal.SIGHUP, lambda *_: inbox.put(Wake()))
+        for number in (signal.SIGHUP, signal.SIGIO):
+            signal.signal(number, lambda *_: inbox.put(Wake()))
+        source.be_told()
         Proxy(options, log).run(stop, inbox, source.look)
         return 0
     try:
@@ -122,7 +116,7 @@ class Proxy:
         self._options, self._log, self._teller = options, log, tell
         self.where = Where(options.services, options.node, options.zone, _DEFAULT_VERSION)
         self._pods = options.pods
-        self._catalogue = Catalogue(self.where, log.once)
+        self._catalogue, self._together = Catalogue(self.where, log.once), Together(log.once)
         self._node = Node(self.frame, log)
         self._told = Event(NORMAL, SERVED, "")
         self._left: dict[Name, tuple[str, ...]] = {}  # what was logged of services
@@ -140,9 +134,8 @@ class Proxy:
         written = looked = 0.0
         around = -OTHERS_SECONDS
         while not stop.is_set():
-            due = GATHER_SECONDS - (time.monotonic() - written) if self._pending and self._ready() else 1.0
             with suppress(queue.Empty):
-                self.take(inbox.get(timeout=max(0.0, min(due, TICK_SECONDS))))
+                self.take(inbox.get(timeout=self._rest(written)))
                 while True:
                     self.take(inbox.get_nowait())
             for news in look():
@@ -167,6 +160,15 @@ class Proxy:
                 self._tell(Event(WARNING, FAILED, str(error)))
                 self._pending = True
                 stop.wait(GATHER_SECONDS)
+
+    def _rest(self, written: float) -> float:
+        """Return how long there is nothing to do unless somebody says something (seconds)."""
+        due = [LOOK_SECONDS]
+        if self._pending and self._ready():
+            due.append(written + GATHER_SECONDS - time.monotonic())
+        if self._node.again:
+            due.append(self._node.again - time.monotonic())
+        return max(0.0, min(due))
 
     def _ready(self) -> bool:
         return self._catalogue.complete and self._node_known and not self._left_to
@@ -223,33 +225,30 @@ class Proxy:
     def _write(self) -> None:
         """Write what follows from all that was said. Raises RulesError and OSError."""
         begin = time.monotonic()
-        served = self._catalogue.served()
-        ports: dict[Port, Backends] = {}
-        servers: set[Port] = set()
-        for name, one in sorted(served.items()):
-            for port in one.ports.keys() & ports.keys():
-                self._log.once(f"service {'/'.join(name)}: {port} is another service's, too")
-            ports.update(one.ports)
-            servers |= one.servers
-        changed = self._node.apply(ports, frozenset(servers))
+        changes, together = self._catalogue.changes(), self._together
+        together.take(changes)
+        self._log_left(changes)
+        changed = self._node.apply(together.ports, together.servers, together.touched)
+        together.settled()
         self._pending = False
         if changed or not self._written:
             took = time.monotonic() - begin
             self._log(
-                f"{len(ports)} ports of services and {len(servers)} of servers, in {took * 1000:.0f} ms"
+                f"{len(together.ports)} ports of services and {len(together.servers)} of servers, "
+                f"in {took * 1000:.0f} ms"
             )
+            self._written = True
         if self._told.type == WARNING:
             self._tell(Event(NORMAL, SERVED, f"services of {self._options.services} are served on this node"))
-        self._log_left(served)
 
-    def _log_left(self, served: dict[Name, Served]) -> None:
+    def _log_left(self, changes: Mapping[Name, Served]) -> None:
         """Log what is not done for services, once; who publishes hints says it by event."""
-        left = {name: one.left for name, one in served.items() if one.left}
-        for name, texts in left.items():
-            if self._left.get(name) != texts:
-                for text in texts:
+        for name, one in changes.items():
+            if self._left.pop(name, ()) != one.left:
+                for text in one.left:
                     self._log(f"service {'/'.join(name)}: {text}")
-        self._left = left
+            if one.left:
+                self._left[name] = one.left
 
 
 class Teller:
@@ -289,6 +288,15 @@ class File:
     def __init__(self, path: Path, log: Logger) -> None:
         self._path, self._log = path, log
         self._seen: object = None
+
+    def be_told(self) -> None:
+        """Let SIGIO say when something happens beside the file, as far as its file system can (fcntl(2))."""
+        happens = fcntl.DN_CREATE | fcntl.DN_RENAME | fcntl.DN_MODIFY | fcntl.DN_MULTISHOT
+        try:
+            # It lasts as long as the directory is open: as the program does.
+            fcntl.fcntl(os.open(self._path.parent, os.O_RDONLY | os.O_CLOEXEC), fcntl.F_NOTIFY, happens)
+        except OSError as error:
+            self._log(f"{self._path.parent}: {error}: looked at every {LOOK_SECONDS:g} s")
 
     def look(self) -> list[News]:
         """Return all that is in the file, if it is another than before; what cannot be read is said once."""

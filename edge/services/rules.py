@@ -3,8 +3,9 @@
 A table a cluster, so that clusters on one node do not overwrite each other. Where a connection goes is found
 by two look-ups, however many services there are: one for how many endpoints the service has, and one for the
 endpoint with a random number below that. Each number of endpoints has a chain with its own modulus. The
-number is the mark of a connection's first packet meanwhile, from when it is picked until just after
-translation, and then there is none: no mark of kube-proxy (0x4000, 0x8000) is set, and nobody else sees any.
+number is the connection's mark meanwhile, until its first packet leaves the node or arrives, and then there
+is none: packets have none, so no route is chosen by it, and chains for NAT see first packets alone. What all
+packets pass is three rules.
 
 Only elements change with services and endpoints, all in one transaction. A packet that was in its midst finds
 no endpoint of its number, and is dropped: it comes again. If it passed, its connection would never be
@@ -24,7 +25,7 @@ translated. Source: net/bridge/br_netfilter_hooks.c.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Set
 from ipaddress import IPv4Network
 from socket import inet_aton
 from typing import Any, NamedTuple
@@ -34,9 +35,8 @@ TCP, UDP = "tcp", "udp"
 DEPARTED = "1d"
 _PROTOCOLS = {6: TCP, 17: UDP}  # as nft -nn says them
 PREFIX = "services-"  # of tables' names
-_LAYOUT = "layout-"
-_PICK = "pick-"
-# Marks from here on are numbers of endpoints, of which there are fewer than kube-proxy's first bit.
+_LAYOUT, _PICK, _REFUSE = "layout-", "pick-", "refuse"
+# Marks of connections from here on are numbers of endpoints, of which there are fewer.
 _MARK, MOST_ENDPOINTS = 0x5E000000, 0x4000
 _SERVICE = "ip daddr . meta l4proto . th dport"
 
@@ -96,11 +96,13 @@ class Frame(NamedTuple):
 class State(NamedTuple):
     """What a table holds: a service's endpoints in the order of their numbers, and who else may still answer.
 
-    ``servers`` are all who may have connections, also those who get no more.
+    ``servers`` are all who may have connections, also those who get no more; ``picks`` are the numbers of
+    endpoints that have a chain.
     """
 
     endpoints: Mapping[Port, tuple[Target, ...]]
-    servers: frozenset[Port] = frozenset()
+    servers: Set[Port] = frozenset()
+    picks: Set[int] = frozenset()
 
     @property
     def counts(self) -> set[int]:
@@ -135,12 +137,15 @@ def whole(frame: Frame, state: State, departed: Iterable[Port] = ()) -> str:
 
 
 def changes(frame: Frame, before: State, after: State) -> str:
-    """Return the text that makes one state of a table the next; nothing if they are the same."""
+    """Return the text that makes one state of a table the next; nothing if they are the same.
+
+    Both may be of some ports and servers alone, but for ``picks``.
+    """
     name = f"ip {frame.table}"
-    lines: list[str] = []
-    for count in sorted(after.counts - before.counts):
-        lines += _pick(name, count)
     old, new = _held(frame, _different(before, after)), _held(frame, _different(after, before))
+    lines: list[str] = []
+    for count in sorted(after.counts - before.counts - before.picks):
+        lines += _pick(name, count)
     # A server that came back may be there with a time-out, or not any more.
     back = {"servers": new["servers"]}
     late = {"servers": [f"{server} timeout {DEPARTED}" for server in old["servers"]]}
@@ -157,10 +162,11 @@ def read(listed: Mapping[str, Any]) -> tuple[str, State, frozenset[Port]]:
 
     Raises KeyError, TypeError or ValueError if it is no table of ours.
     """
-    layout, elements = "", {}
+    chains = [one["chain"]["name"] for one in listed["nftables"] if "chain" in one]
+    layout = next((name for name in chains if name.startswith(_LAYOUT)), "")
+    picks = {int(name.removeprefix(_PICK)) for name in chains if name.startswith(_PICK)}
+    elements = {}
     for one in listed["nftables"]:
-        if "chain" in one and one["chain"]["name"].startswith(_LAYOUT):
-            layout = one["chain"]["name"]
         for kind in ("map", "set"):
             if kind in one:
                 elements[one[kind]["name"]] = one[kind].get("elem") or []
@@ -169,10 +175,9 @@ def read(listed: Mapping[str, Any]) -> tuple[str, State, frozenset[Port]]:
         address, protocol, port, number = key["concat"]
         numbered[_port({"concat": [address, protocol, port]})][number - _MARK] = Target(*value["concat"])
     endpoints = {port: tuple(known[at] for at in range(len(known))) for port, known in numbered.items()}
-    endpoints.update((_port(key), ()) for key in elements["refusing"])
     stay = frozenset(_port(one) for one in elements["servers"] if "elem" not in one)
     departed = frozenset(_port(one["elem"]["val"]) for one in elements["servers"] if "elem" in one)
-    return layout, State(endpoints, stay), departed
+    return layout, State(endpoints, stay, picks), departed
 
 
 def _port(key: Mapping[str, Any]) -> Port:
@@ -185,22 +190,19 @@ def _definitions(frame: Frame) -> Iterator[str]:
     port = "type ipv4_addr . inet_proto . inet_service"
     yield f"  map services {{\n    {port} : verdict\n  }}\n"
     yield f"  map endpoints {{\n    {port} . mark : ipv4_addr . inet_service\n  }}\n"
-    yield f"  set refusing {{\n    {port}\n  }}\n"
     yield f"  set servers {{\n    {port}\n    flags timeout\n  }}\n"
     yield "  set same {\n    type ipv4_addr . ipv4_addr . inet_proto . inet_service\n  }\n"
-    to_services = f"ip daddr {frame.services}"
-    yield from _tracked(frame)
     refuse = ["meta l4proto tcp reject with tcp reset", "reject with icmp type port-unreachable"]
-    yield _chain("refuse", refuse)
-    unmarked = f"meta mark & {0xFFFFFFFF - MOST_ENDPOINTS + 1:#x} == {_MARK:#x} meta mark set 0"
-    refused = f"{to_services} ct state new {_SERVICE} @refusing goto refuse"
-    translated = f"{to_services} {_SERVICE} vmap @services"
+    yield _chain(_REFUSE, refuse)
+    yield from _tracked(frame)
+    translated = f"ip daddr {frame.services} {_SERVICE} vmap @services"
     for hook in ("prerouting", "output"):
-        yield _chain(f"raw-{hook}", ["jump tracked"], f"filter hook {hook} priority -301")
         # nft before 1.0.7 does not know dstnat in output.
         yield _chain(f"nat-{hook}", [translated], f"nat hook {hook} priority -100")
-        yield _chain(f"filter-{hook}", [unmarked, refused], f"filter hook {hook} priority -99")
-    yield _chain("nat-postrouting", _masqueraded(frame), "nat hook postrouting priority 100")
+    unmarked = f"ct mark & {0xFFFFFFFF - MOST_ENDPOINTS + 1:#x} == {_MARK:#x} ct mark set 0"
+    # Before others' chains: the first that masquerades is the last that is asked (nf_nat_inet_fn).
+    yield _chain("nat-postrouting", [unmarked, *_masqueraded(frame)], "nat hook postrouting priority 99")
+    yield _chain("nat-input", [unmarked], "nat hook input priority 99")
 
 
 def _tracked(frame: Frame) -> Iterator[str]:
@@ -218,7 +220,8 @@ def _tracked(frame: Frame) -> Iterator[str]:
         "ip saddr . meta l4proto . th sport @servers goto answers",
         "ip protocol icmp goto errors",
     ]
-    yield _chain("tracked", rules)
+    for hook in ("prerouting", "output"):
+        yield _chain(f"raw-{hook}", rules, f"filter hook {hook} priority -301")
 
 
 def _masqueraded(frame: Frame) -> Iterator[str]:
@@ -238,20 +241,17 @@ def _chain(name: str, rules: Iterable[str], hook: str = "") -> str:
 def _pick(name: str, count: int) -> Iterator[str]:
     """Yield what makes the chain that picks one of so many endpoints."""
     chain = f"{name} {_PICK}{count}"
-    yield f"add chain {chain}\nflush chain {chain}\n"
-    yield f"add rule {chain} meta mark set numgen random mod {count} offset {_MARK}\n"
-    yield f"add rule {chain} dnat ip to {_SERVICE} . meta mark map @endpoints\n"
+    yield f"add chain {chain}\n"
+    yield f"add rule {chain} ct mark set numgen random mod {count} offset {_MARK}\n"
+    yield f"add rule {chain} dnat ip to {_SERVICE} . ct mark map @endpoints\n"
     yield f"add rule {chain} drop\n"
 
 
 def _held(frame: Frame, state: State) -> dict[str, list[str]]:
     """Return what is in each map and set."""
-    found: dict[str, list[str]] = {"services": [], "endpoints": [], "refusing": []}
+    found: dict[str, list[str]] = {"services": [], "endpoints": []}
     for port, targets in state.endpoints.items():
-        if targets:
-            found["services"].append(f"{port} : goto {_PICK}{len(targets)}")
-        else:
-            found["refusing"].append(str(port))
+        found["services"].append(f"{port} : goto {f'{_PICK}{len(targets)}' if targets else _REFUSE}")
         found["endpoints"] += (f"{port} . {_MARK + at:#x} : {target}" for at, target in enumerate(targets))
     servers = sorted(state.servers)
     found["servers"] = [str(port) for port in servers]

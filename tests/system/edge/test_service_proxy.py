@@ -302,33 +302,40 @@ WALK = """
 import random, sys
 sys.path.insert(0, sys.argv[1])
 from ipaddress import IPv4Network
-from edge.services.catalogue import Backends
+from edge.services.catalogue import Backends, Served, Together
 from edge.services.node import Node
 from edge.services.rules import Frame, Port, Target
 
 draw, steps = random.Random(int(sys.argv[2])), int(sys.argv[3])
 services, pods = IPv4Network("10.98.0.0/16"), IPv4Network("10.61.0.0/24")
 frames = [Frame("walk", services, (pods,), bridged) for bridged in (True, False)]
-node = Node(frames[0], print)
+node, together = Node(frames[0], print), Together()
+
+def served(number):
+    to = Port(f"10.98.0.{number}", draw.choice(("tcp", "udp")), 80)
+    some = range(draw.randrange(6))
+    there = {Target(f"10.61.0.{draw.randrange(2, 20)}", draw.choice((80, 81))) for _ in some}
+    chosen = frozenset(one for one in there if draw.randrange(3))
+    behind = frozenset(Port(one.address, to.protocol, one.port) for one in there)
+    return Served({to: Backends(chosen, frozenset(there))} if draw.randrange(4) else {}, behind)
+
 for step in range(steps):
-    ports, servers = {}, set()
-    for number in draw.sample(range(12), draw.randrange(12)):
-        to = Port(f"10.98.0.{number}", draw.choice(("tcp", "udp")), 80)
-        some = range(draw.randrange(6))
-        there = {Target(f"10.61.0.{draw.randrange(2, 20)}", draw.choice((80, 81))) for _ in some}
-        chosen = frozenset(one for one in there if draw.randrange(3))
-        ports[to] = Backends(chosen, frozenset(there))
-        servers |= {Port(one.address, to.protocol, one.port) for one in there}
+    some = draw.sample(range(12), draw.randrange(5))
+    together.take({("walk", str(number)): served(number) for number in some})
     if draw.randrange(5) == 0:
         node = Node(draw.choice(frames), print)
-    node.apply(ports, frozenset(servers))
-    layout, state = Node(node.frame, print)._read()
-    assert layout == node.frame.layout
-    assert {port: set(targets) for port, targets in state.endpoints.items()} == {
-        port: set(one.chosen) for port, one in ports.items()
+    node.apply(together.ports, together.servers, draw.choice((together.touched, None)))
+    together.settled()
+    fresh = Node(node.frame, print)
+    fresh._read()
+    assert fresh._layout == node.frame.layout
+    assert {port: set(targets) for port, targets in fresh._endpoints.items()} == {
+        port: set(one.chosen) for port, one in together.ports.items()
     }
-    assert state.servers == servers
-    assert not node.apply(ports, frozenset(servers)), "nothing was to be changed"
+    assert fresh._endpoints == node._endpoints
+    assert fresh._servers == node._servers == set(together.servers)
+    assert fresh._picks == node._picks
+    assert not node.apply(together.ports, together.servers), "nothing was to be changed"
 node.remove()
 """
 

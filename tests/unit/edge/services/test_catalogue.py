@@ -6,8 +6,20 @@ from ipaddress import IPv4Network
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from edge.services.catalogue import SERVICES, SLICES, Catalogue, Served, Where, needed
+from edge.services.catalogue import (
+    SERVICES,
+    SLICES,
+    Backends,
+    Catalogue,
+    Name,
+    Served,
+    Together,
+    Where,
+    needed,
+)
 from edge.services.rules import Port, Target
 from edge.services.selection import INTERNAL_POLICY
 from edge.watch import Changed, Listed
@@ -16,6 +28,12 @@ WHERE = Where(IPv4Network("10.96.0.0/16"), "one", "a")
 NAME = ("default", "web")
 WEB = Port("10.96.0.10", "tcp", 80)
 ONE, TWO = Target("10.61.0.2", 8080), Target("10.62.0.2", 8080)
+
+
+some_ports = st.builds(Port, st.sampled_from(["10.96.0.1", "10.96.0.2"]), st.just("tcp"), st.integers(1, 2))
+backends = st.frozensets(st.sampled_from([ONE, TWO])).map(lambda some: Backends(some, some))
+served_by = st.builds(Served, st.dictionaries(some_ports, backends), st.frozensets(some_ports))
+names = st.tuples(st.just("default"), st.sampled_from("abc"))
 
 
 def service(annotations: Any = None, labels: Any = None, **spec: Any) -> dict[str, Any]:
@@ -45,7 +63,7 @@ def served(document: dict[str, Any], *slices: dict[str, Any], where: Where = WHE
     assert not catalogue.complete
     catalogue.take(Listed(SLICES[0], list(slices)))
     assert catalogue.complete
-    return catalogue.served()[NAME]
+    return catalogue.changes()[NAME]
 
 
 def chosen(*arguments: Any, where: Where = WHERE) -> set[Target]:
@@ -150,15 +168,15 @@ def test_changes_are_followed_and_a_list_is_all_there_is() -> None:
     catalogue = Catalogue(WHERE)
     catalogue.take(Listed(SERVICES, [service()]))
     catalogue.take(Listed(SLICES[1], [sliced(endpoint(ONE))]))
-    before = catalogue.served()[NAME]
+    before = catalogue.changes()[NAME]
     catalogue.take(Changed(SLICES[1], sliced(endpoint(TWO), name="web-2"), False))
-    assert catalogue.served()[NAME].ports[WEB].chosen == {ONE, TWO}
+    assert catalogue.changes()[NAME].ports[WEB].chosen == {ONE, TWO}
     catalogue.take(Changed(SLICES[1], sliced(name="web-2"), True))
-    assert catalogue.served()[NAME] == before
+    assert catalogue.changes()[NAME] == before
     catalogue.take(Listed(SLICES[1], []))
-    assert catalogue.served()[NAME].ports[WEB].chosen == set()
+    assert catalogue.changes()[NAME].ports[WEB].chosen == set()
     catalogue.take(Changed(SERVICES, service(), True))
-    assert catalogue.served() == {}
+    assert catalogue.changes() == {NAME: ({}, frozenset(), ())}
 
 
 @pytest.mark.parametrize(
@@ -175,7 +193,7 @@ def test_a_slice_that_cannot_be_read_is_said_and_the_others_go_on(bad: dict[str,
     catalogue = Catalogue(WHERE, said.append)
     catalogue.take(Listed(SERVICES, [service()]))
     catalogue.take(Listed(SLICES[0], [bad, sliced(endpoint(TWO), name="web-2")]))
-    assert catalogue.served()[NAME].ports[WEB].chosen == {TWO}
+    assert catalogue.changes()[NAME].ports[WEB].chosen == {TWO}
     assert said[0].startswith("slice default/web-1: cannot be read, and is left alone")
 
 
@@ -183,6 +201,35 @@ def test_ipv6_slices_and_those_of_no_service_are_not_looked_at() -> None:
     ipv6 = sliced({"addresses": ["fd00::1"]}, addressType="IPv6")
     nobodys = sliced(endpoint(ONE), metadata={"labels": {}})
     assert chosen(service(), ipv6, {**nobodys, "metadata": {**nobodys["metadata"], "name": "x"}}) == set()
+
+
+@given(st.lists(st.dictionaries(names, served_by, max_size=4), max_size=6))
+def test_together_they_are_what_each_is_however_they_came(steps: list[dict[Name, Served]]) -> None:
+    together, now = Together(), dict[Name, Served]()
+    for changes in steps:
+        before = dict(together.ports), set(together.servers)
+        together.take(changes)
+        now = {name: one for name, one in {**now, **changes}.items() if one.ports or one.servers}
+        ports = {port: backends for _, one in sorted(now.items()) for port, backends in one.ports.items()}
+        assert together.ports == ports
+        servers = {server for one in now.values() for server in one.servers}
+        assert set(together.servers) == servers
+        assert {port for port in before[0].keys() | ports if before[0].get(port) != ports.get(port)} <= (
+            together.touched.ports
+        )
+        assert before[1] ^ servers <= together.touched.servers
+        together.settled()
+
+
+def test_a_port_of_two_services_is_one_of_theirs_and_said() -> None:
+    said: list[str] = []
+    together = Together(said.append)
+    one, two = (Backends(frozenset({target}), frozenset({target})) for target in (ONE, TWO))
+    together.take({("a", "x"): Served({WEB: one}, frozenset()), ("a", "y"): Served({WEB: two}, frozenset())})
+    assert together.ports == {WEB: two}
+    assert said == ["service a/y: 10.96.0.10 . tcp . 80 is another service's, too"]
+    together.take({("a", "y"): Served({}, frozenset())})
+    assert together.ports == {WEB: one}
 
 
 def test_who_wrote_which_field_is_not_kept() -> None:

@@ -79,7 +79,7 @@ def test_nothing_malformed_ends_anything_and_the_others_go_on() -> None:
                     node.take(one)
                 else:
                     known.take(one)
-        served = known.served()
+        served = known.changes()
         ((_, backends),) = served["default", "s-8"].ports.items()
         assert {one.address for one in backends.chosen} == {"10.0.0.1", "10.0.0.2", "10.0.0.3"}
         ports = {port: tuple(one.chosen) for each in served.values() for port, one in each.ports.items()}
@@ -94,7 +94,7 @@ def test_no_more_endpoints_are_used_than_have_numbers_of_their_own(monkeypatch: 
     known = Catalogue(Where(RANGE))
     known.take(Listed(SERVICES, [hinted.service(clusterIP="10.96.0.9")]))
     known.take(Listed(SLICES[1], [hinted.endpoint_slice("web", "aaa")]))
-    served = known.served()["default", "web"]
+    served = known.changes()["default", "web"]
     (backends,) = served.ports.values()
     assert {one.address for one in backends.chosen} == {"10.0.0.1", "10.0.0.2"}
     assert len(backends.alive) == 3

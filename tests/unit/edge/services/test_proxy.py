@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import queue
+import signal
 import threading
 from collections.abc import Iterator
 from ipaddress import IPv4Network
@@ -87,6 +88,24 @@ def test_a_file_is_read_when_it_is_another(tmp_path: Path) -> None:
     assert [news.objects for news in file.look() if isinstance(news, Listed)] == [[], []]
 
 
+def test_who_waits_for_a_file_is_told_when_it_is_put_in_place(tmp_path: Path) -> None:
+    path, told = tmp_path / "services.json", threading.Event()
+    before = signal.signal(signal.SIGIO, lambda *_: told.set())
+    try:
+        File(path, Logger(io.StringIO())).be_told()
+        for _ in range(2):
+            path.with_suffix(".new").write_text("{}")
+            until(told.is_set)
+            told.clear()
+            path.with_suffix(".new").rename(path)
+            until(told.is_set)
+        log = io.StringIO()
+        File(tmp_path / "none" / "services.json", Logger(log)).be_told()
+        assert "looked at every 0.5 s" in log.getvalue()
+    finally:
+        signal.signal(signal.SIGIO, before)
+
+
 @pytest.mark.parametrize(("minor", "slices"), [("20", "v1beta1"), ("24+", "v1")])
 def test_an_api_is_followed_as_its_version_has_slices(minor: str, slices: str) -> None:
     path = f"/apis/discovery.k8s.io/{slices}"
@@ -139,7 +158,7 @@ class FakeNode:
     def look(self) -> bool:
         return True
 
-    def apply(self, ports: object, servers: object) -> bool:
+    def apply(self, ports: object, servers: object, touched: object) -> bool:
         self.did.append("write")
         return True
 

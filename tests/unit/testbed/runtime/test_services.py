@@ -44,7 +44,7 @@ def served(of: Scenario, node: str = "left-01", without: str = "") -> Served:
     catalogue = Catalogue(where)
     for news in listed(json.loads(render(Addressing(of), "a", pods))):
         catalogue.take(news)
-    (found,) = catalogue.served().values()
+    (found,) = catalogue.changes().values()
     assert found.left == ()
     return found
 
