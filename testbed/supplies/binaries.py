@@ -19,6 +19,7 @@ from testbed.supplies.versions import Version
 
 PROGRAMS = ("kube-apiserver", "kube-controller-manager", "kube-scheduler", "kubelet", "kubectl", "kubeadm")
 FLANNELD = "flanneld"  # kept beside them if it was given
+PROXY = "kube-proxy"  # kept apart: to be compared with, and in no testbed
 MANIFEST = "manifest.json"
 
 GET = "./invokew kubernetes.get"
@@ -88,7 +89,7 @@ def keep(version: Version, staged: Path, source: str) -> Binaries:
     for program in programs:
         (staged / program).chmod(0o755)
         if program in PROGRAMS:
-            _confirm(staged / program, version)
+            confirm(staged / program, version)
     manifest = {"version": str(version), "source": source, "sha256": cache.sha256(staged, programs)}
     flanneld = _ask(staged / FLANNELD).partition("\n")[0] if FLANNELD in programs else ""
     if flanneld:
@@ -101,7 +102,8 @@ def keep(version: Version, staged: Path, source: str) -> Binaries:
     return Binaries(version, directory, source, programs, flanneld)
 
 
-def _confirm(program: Path, version: Version) -> None:
+def confirm(program: Path, version: Version) -> None:
+    """Raise LookupError if a program does not run here, or says that it is of another version."""
     text = _ask(program)
     if not re.search(rf"v{re.escape(str(version))}(?![0-9])", text):
         raise LookupError(f"{program.name} is not that of Kubernetes {version}; it says: {text[:200]}")

@@ -17,7 +17,7 @@ from typing import Any
 
 from testbed import resources
 from testbed.supplies import packages
-from testbed.supplies.binaries import PROGRAMS
+from testbed.supplies.binaries import PROGRAMS, PROXY
 from testbed.supplies.cache import GO_CACHE, Say
 from testbed.supplies.packages import SOURCES, Apt, source_texts
 from testbed.supplies.versions import Version
@@ -42,6 +42,24 @@ BUILDING = "building Kubernetes"  # for messages
 
 def build(version: Version, into: Path, scratch: Path, say: Say) -> str:
     """Build all programs of a version; see testbed.supplies.getting.Source."""
+    workshop, source = _workshop(version, scratch, say)
+    say("generating the description of the API (some 40 s)")
+    workshop.generate_description()
+    say(f"compiling {len(PROGRAMS)} programs (some 4 minutes on 2 processors)")
+    workshop.compile(PROGRAMS, version, into)
+    return source
+
+
+def build_proxy(version: Version, into: Path, scratch: Path, say: Say) -> str:
+    """Build a version's kube-proxy, which no testbed runs; see testbed.supplies.getting.Source."""
+    workshop, source = _workshop(version, scratch, say)
+    say(f"compiling {PROXY} (some 2 minutes on 2 processors)")
+    workshop.compile((PROXY,), version, into)
+    return source
+
+
+def _workshop(version: Version, scratch: Path, say: Say) -> tuple[Workshop, str]:
+    """Return where all is that a build needs, and what is built of what, for people."""
     missing = [tool for tool in ("apt-get", "dpkg-source") if shutil.which(tool) is None]
     if missing:
         raise LookupError(f"--build: needs {' and '.join(missing)}: on Debian, apt-get install dpkg-dev")
@@ -50,12 +68,7 @@ def build(version: Version, into: Path, scratch: Path, say: Say) -> str:
     go = workshop.install_go()
     say("fetching Kubernetes' source from Debian")
     package = workshop.fetch_source(version)
-    say("generating the description of the API (some 40 s)")
-    workshop.generate_description()
-    say(f"compiling {len(PROGRAMS)} programs (some 4 minutes on 2 processors)")
-    programs = [f"./cmd/{program}" for program in PROGRAMS]
-    workshop.go("build", "-trimpath", "-ldflags", linker_flags(version), "-o", f"{into}/", *programs)
-    return f"built from Debian's source package {PACKAGE} {package} with {go}"
+    return workshop, f"built from Debian's source package {PACKAGE} {package} with {go}"
 
 
 class Workshop:
@@ -110,6 +123,11 @@ class Workshop:
             "--go-header-file", "vendor/k8s.io/code-generator/hack/boilerplate.go.txt",
             "--report-filename", str(self._directory / "openapi-violations"),
         ])  # fmt: skip
+
+    def compile(self, programs: Sequence[str], version: Version, into: Path) -> None:
+        """Compile programs of Kubernetes into a directory."""
+        paths = [f"./cmd/{program}" for program in programs]
+        self.go("build", "-trimpath", "-ldflags", linker_flags(version), "-o", f"{into}/", *paths)
 
     def go(self, *arguments: str) -> None:
         """Run Go in Kubernetes' tree."""

@@ -13,7 +13,7 @@ from http.client import HTTPException
 from pathlib import Path
 
 from testbed.supplies import binaries, cache, debian, versions
-from testbed.supplies.binaries import FLANNELD, PROGRAMS, Binaries, architecture
+from testbed.supplies.binaries import FLANNELD, PROGRAMS, PROXY, Binaries, architecture
 from testbed.supplies.cache import Say
 from testbed.supplies.versions import Version
 
@@ -60,6 +60,22 @@ def _fresh(
             (staged / FLANNELD).unlink(missing_ok=True)
         say("checking that every program runs and is of this version")
         return binaries.keep(version, staged, origin)
+
+
+def proxy(version: str = versions.DEFAULT, say: Say = lambda _stage: None) -> Path:
+    """Return a version's kube-proxy, and build it if it is not kept. Raises LookupError and RuntimeError."""
+    wanted = versions.parse(version)
+    name = f"{PROXY}-{wanted}"
+    kept = cache.root() / name
+    with cache.claimed(name, say):
+        if not kept.exists():
+            with cache.workspace(name) as scratch:
+                staged = scratch / "programs"
+                staged.mkdir()
+                debian.build_proxy(wanted, staged, scratch, say)
+                binaries.confirm(staged / PROXY, wanted)
+                staged.rename(kept)
+    return kept / PROXY
 
 
 def from_directory(directory: Path) -> Source:
