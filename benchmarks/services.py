@@ -1,10 +1,16 @@
-"""How fast a node's proxy is with many services, on a real API server: its first rules, and one change.
+"""How fast a node's proxy is with many services, on a real API server; kube-proxy beside it, if it is asked.
 
-All is in a network namespace of its own: etcd, the API server, the proxy, and two pods. Services and their
-slices are objects; the endpoints of the first and the last are addresses of one of the pods. Reported are the
-time from the proxy's start until the rules are there, from a slice's change until the kernel has it, and how
-long a new connection takes to the first service, to the last, and past all services to an endpoint itself.
-Connections to the last service go on while its endpoints change: any that fails is counted.
+Each has a cluster of its own in network namespaces of its own: etcd, the API server, the proxy, and two pods.
+Services and their slices are objects; the endpoints of the first and the last are addresses of one pod.
+
+Reported are the time from the proxy's start until the last service answers; from a slice's change until the
+kernel has it, which is a new generation of nftables (of kube-proxy, which writes several: that it says so);
+and how long a new connection takes to the first service, to the last, and past all services to an endpoint.
+Connections to the last service go on while its endpoints change: any that fails, or whose first packet is
+sent twice, is counted.
+
+kube-proxy is built at first (``testbed.supplies.getting.proxy``); ``legacy`` and ``nft`` are the iptables
+that it uses. It writes at most once a second (``--iptables-min-sync-period``): changes are further apart.
 """
 
 from __future__ import annotations
@@ -17,20 +23,28 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
-from typing import Any
+from struct import pack, unpack
+from typing import Any, NamedTuple
 
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
+from edge import netlink as nl  # noqa: E402
 from edge.http import Json  # noqa: E402
+from testbed.supplies import getting  # noqa: E402
 from tests.apis import Api, served  # noqa: E402
+from tests.ports import free_ports  # noqa: E402
 
 SERVICES = "/api/v1/namespaces/default/services"
 SLICES = "/apis/discovery.k8s.io/v1beta1/namespaces/default/endpointslices"
 RANGE, PODS = "10.96.0.0/16", "10.61.0.0/24"
+OURS = "ours"
+BESIDE = ("legacy", "nft")  # iptables for kube-proxy
+SYNCED = "syncProxyRules took"
 LINKS = """
 ip link set lo up
 ip link add br0 type bridge && ip link set br0 up && ip address add 10.61.0.1/24 dev br0
@@ -49,10 +63,11 @@ listening = socket.create_server(("", 8080), backlog=4096)
 while True:
     listening.accept()[0].close()
 """
-# Connects by turns; the median of each, in microseconds, and how many failed.
+# Connects by turns; the median of each, in microseconds, and how many failed, or took as long as if a packet
+# had been lost (RFC 6298: 1 s).
 CONNECT = """
 import json, socket, sys, time
-taken, failed = [[] for _ in sys.argv[2:]], 0
+taken, lost = [[] for _ in sys.argv[2:]], 0
 for _ in range(int(sys.argv[1])):
     for address, times in zip(sys.argv[2:], taken):
         host, port = address.split(":")
@@ -61,10 +76,41 @@ for _ in range(int(sys.argv[1])):
             with socket.create_connection((host, int(port)), timeout=2) as connection:
                 times.append((time.perf_counter() - begun) * 1e6)
                 connection.recv(1)
+                lost += times[-1] > 9e5
         except OSError:
-            failed += 1
-print(json.dumps([sorted(times)[len(times) // 2] for times in taken] + [failed]))
+            lost += 1
+print(json.dumps([sorted(times)[len(times) // 2] for times in taken] + [lost]))
 """
+# Says when an address answers for the first time; what is sent before is lost.
+ANSWERED = """
+import socket, sys, time
+while True:
+    try:
+        socket.create_connection((sys.argv[1], int(sys.argv[2])), timeout=0.02).close()
+        break
+    except OSError:
+        time.sleep(0.005)
+print(time.monotonic())
+"""
+_GET_GENERATION, _ID = 10 << 8 | 16, 1  # NFT_MSG_GETGEN, NFTA_GEN_ID
+
+
+class Asked(NamedTuple):
+    """How many services, endpoints of each, and changes; how long somebody waits for rules (s)."""
+
+    services: int
+    endpoints: int
+    changes: int
+    patience: float
+
+
+class Proxy(NamedTuple):
+    """A program under test: its command, and how often it says, or the kernel, that rules were written."""
+
+    command: list[str]
+    written: Callable[[], int]
+    apart: float  # seconds between changes
+    environment: dict[str, str]
 
 
 def main() -> None:
@@ -73,75 +119,133 @@ def main() -> None:
     parser.add_argument("--services", type=int, default=1000, help="how many (%(default)s)")
     parser.add_argument("--endpoints", type=int, default=10, help="of each (%(default)s)")
     parser.add_argument("--changes", type=int, default=30, help="of one endpoint (%(default)s)")
+    parser.add_argument("--patience", type=float, default=300, help="for first rules, s (%(default)s)")
+    parser.add_argument("--beside", nargs="*", choices=BESIDE, default=[], help="kube-proxy by this iptables")
+    parser.add_argument("--without-ours", action="store_true", help="only what is beside")
     told = parser.parse_args()
-    if "BENCH_APART" not in os.environ:
-        apart = [
-            "unshare",
-            *(["-r"] if os.geteuid() else []),
-            "--net",
-            "--mount",
-            "--pid",
-            "--fork",
-            "--mount-proc",
-        ]
-        command = [*apart, "--kill-child", sys.executable, *sys.argv]
-        sys.exit(subprocess.run(command, env={**os.environ, "BENCH_APART": "1"}, check=False).returncode)
+    asked = Asked(told.services, told.endpoints, told.changes, told.patience)
+    if "BENCH_APART" in os.environ:
+        alone(os.environ["BENCH_APART"], asked)
+        return
+    if told.beside:
+        getting.proxy(say=lambda stage: print(stage, file=sys.stderr))
+    print(f"{asked.services} services of {asked.endpoints} endpoints")
+    names = [*([] if told.without_ours else [OURS]), *told.beside]
+    found = {name if name == OURS else f"kube-proxy, {name}": apart(name) for name in names}
+    for row in dict.fromkeys(row for column in found.values() for row in column):
+        print(f"{row:46}" + "".join(f"{column.get(row, '-'):>22}" for column in found.values()))
+    print(" " * 46 + "".join(f"{name:>22}" for name in found))
+
+
+def apart(name: str) -> dict[str, str]:
+    """Let one be measured in namespaces of its own; return its column of the table."""
+    root = ["-r"] if os.geteuid() else []
+    own = ["--net", "--mount", "--pid", "--fork", "--mount-proc", "--kill-child"]
+    command = ["unshare", *root, *own, sys.executable, *sys.argv]
+    environment = {**os.environ, "BENCH_APART": name}
+    done = subprocess.run(command, env=environment, stdout=subprocess.PIPE, text=True, check=True)
+    column: dict[str, str] = json.loads(done.stdout)
+    return column
+
+
+def alone(name: str, asked: Asked) -> None:
+    """Measure one and print its column."""
     subprocess.run(["mount", "-t", "tmpfs", "none", "/run"], check=True)
     subprocess.run(["sh", "-ec", LINKS], check=True)
     with tempfile.TemporaryDirectory() as directory, served(Path(directory), kinds=False) as api:
-        begun = time.monotonic()
-        addresses = make(api, told.services, told.endpoints)
-        took = time.monotonic() - begun
-        print(f"{told.services} services of {told.endpoints} endpoints, made in {took:.0f} s")
-        measure(api, addresses, told.endpoints, told.changes)
+        api.node("bench")
+        addresses = make(api, asked.services, asked.endpoints)
+        print(json.dumps(measure(api, name, addresses, asked)))
 
 
-def measure(api: Api, addresses: list[str], endpoints: int, changes: int) -> None:
-    """Start a proxy and measure what it does."""
+def proxy_of(api: Api, name: str) -> Proxy:
+    """Return what is measured by its name."""
+    if name == OURS:
+        command = [
+            sys.executable, "-IS", str(ROOT / "edge"), "services-proxy", "--cluster=bench",
+            f"--services={RANGE}", f"--pods={PODS}", "--node=bench", "--zone=a", f"--api={api.url}",
+            f"--identity={api.admin}", f"--authority={api.authority}",
+        ]  # fmt: skip
+        return Proxy(command, generation, 0.1, {})
+    healthy, metrics = free_ports(2)
+    command = [
+        str(getting.proxy()), f"--kubeconfig={kubeconfig(api)}", "--hostname-override=bench",
+        "--proxy-mode=iptables", f"--cluster-cidr={PODS}", f"--healthz-bind-address=127.0.0.1:{healthy}",
+        f"--metrics-bind-address=127.0.0.1:{metrics}", "--conntrack-max-per-core=0", "--v=4",
+    ]  # fmt: skip
+    own = api.directory / "iptables"
+    own.mkdir()
+    for program in ("iptables", "iptables-save", "iptables-restore"):
+        kind = program.replace("iptables", f"iptables-{name}")
+        (own / program).symlink_to(Path("/usr/sbin") / kind)
+    log = api.directory / "proxy.log"
+    return Proxy(command, lambda: log.read_text().count(SYNCED), 1.5, {"PATH": f"{own}:{os.environ['PATH']}"})
+
+
+def kubeconfig(api: Api) -> Path:
+    """Return a file that says where the API is, and who asks it."""
+    path = api.directory / "kubeconfig"
+    identity = {"client-certificate": str(api.admin), "client-key": str(api.admin)}
+    server = {"server": api.url, "certificate-authority": str(api.authority)}
+    path.write_text(
+        json.dumps({
+            "apiVersion": "v1", "kind": "Config", "current-context": "bench",
+            "clusters": [{"name": "bench", "cluster": server}],
+            "users": [{"name": "bench", "user": identity}],
+            "contexts": [{"name": "bench", "context": {"cluster": "bench", "user": "bench"}}],
+        })
+    )  # fmt: skip
+    return path
+
+
+def measure(api: Api, name: str, addresses: list[str], asked: Asked) -> dict[str, str]:
+    """Start a proxy, measure what it does, and return it in words by what it is."""
     server = subprocess.Popen(["ip", "netns", "exec", "server", sys.executable, "-ISc", SERVE])
     direct = connections("10.62.0.0:8080")[0]
-    before = slab()
-    log = api.directory / "proxy.log"
-    command = [
-        sys.executable, "-IS", str(ROOT / "edge"), "services-proxy", "--cluster=bench", f"--services={RANGE}",
-        f"--pods={PODS}", "--node=bench", "--zone=a", f"--api={api.url}", f"--identity={api.admin}",
-        f"--authority={api.authority}",
-    ]  # fmt: skip
-    api.node("bench")
-    begun = time.monotonic()
-    with log.open("w") as file:
-        proxy = subprocess.Popen(command, stderr=file)
-    first, wrote = wait_for(log, 1)
-    print(f"first rules {first - begun:.2f} s after the start, {wrote} ms of them to write")
+    proxy, before = proxy_of(api, name), kernel_memory()
+    with (api.directory / "proxy.log").open("w") as log:
+        begun = time.monotonic()
+        process = subprocess.Popen(proxy.command, stderr=log, env={**os.environ, **proxy.environment})
+    try:
+        first = answered(addresses[-1], asked.patience)
+        found = {"until the last service answers, s": f"{first - begun:.2f}" if first else "-"}
+        if first:
+            found |= in_use(api, proxy, addresses, direct, asked)
+        status = Path(f"/proc/{process.pid}/status").read_text()
+        found["memory of the proxy at most, MiB"] = (
+            f"{int(status.partition('VmHWM:')[2].split()[0]) / 1024:.0f}"
+        )
+        found["memory of the kernel, MiB"] = f"{(kernel_memory() - before) / 1024:.0f}"
+    finally:
+        for each in (process, server):
+            each.kill()
+    return found
+
+
+def in_use(api: Api, proxy: Proxy, addresses: list[str], direct: float, asked: Asked) -> dict[str, str]:
+    """Measure changes, and new connections."""
+    last = len(addresses) - 1
     changed = []
-    for number in range(changes):
-        time.sleep(0.1)  # each is a change by itself, and not gathered with others
-        changed.append(one_change(api, log, len(addresses) - 1, endpoints, number))
-    seen, written = ([one[at] for one in changed] for at in (0, 1))
-    print(f"one endpoint's change: {spread(seen)} ms until the kernel has it, {spread(written)} ms to write")
+    for number in range(asked.changes):
+        time.sleep(proxy.apart)  # each is a change by itself, and not gathered with others
+        changed.append(one_change(api, proxy, last, asked.endpoints, number))
     past, to_first, to_last, failed = connections(
-        "10.62.0.0:8080", f"{addresses[0]}:80", f"{addresses[-1]}:80"
+        "10.62.0.0:8080", f"{addresses[0]}:80", f"{addresses[last]}:80"
     )
-    print(f"new connection, us (median): {direct:.1f} without rules, {past:.1f} past services, "
-          f"{to_first:.1f} to the first, {to_last:.1f} to the last ({to_last / to_first:.3f} x); "
-          f"{failed:.0f} failed")  # fmt: skip
     with ThreadPoolExecutor(1) as pool:
-        going_on = pool.submit(connections, f"{addresses[-1]}:80")
+        going_on, changes = pool.submit(connections, f"{addresses[last]}:80", count=20_000), 0
         while not going_on.done():
-            one_change(api, log, len(addresses) - 1, endpoints, changes)
+            one_change(api, proxy, last, asked.endpoints, asked.changes + changes)
             changes += 1
-    print(f"while endpoints change: {going_on.result()[-1]:.0f} connections failed")
-    status = Path(f"/proc/{proxy.pid}/status").read_text()
-    most = int(status.partition("VmHWM:")[2].split()[0]) / 1024
-    print(f"memory: the proxy {most:.0f} MiB at most, the kernel {(slab() - before) / 1024:.0f} MiB more")
-    proxy.kill()
-    begun = time.monotonic()
-    with log.open("w") as file:
-        proxy = subprocess.Popen(command, stderr=file)
-    again, _ = wait_for(log, 1)
-    print(f"after a SIGKILL: {again - begun:.2f} s until all is looked at")
-    for process in (proxy, server):
-        process.kill()
+    return {
+        "one endpoint's change, ms": spread(changed),
+        "new connection without rules, us": f"{direct:.1f}",
+        "past services": f"{past:.1f}",
+        "to the first": f"{to_first:.1f}",
+        "to the last": f"{to_last:.1f} ({to_last / to_first:.2f} x)",
+        "lost of 6,000 connections": f"{failed:.0f}",
+        "lost of 20,000 to endpoints that change": f"{going_on.result()[-1]:.0f} ({changes} changes)",
+    }
 
 
 def make(api: Api, services: int, endpoints: int) -> list[str]:
@@ -173,32 +277,35 @@ def sliced(number: int, services: int, endpoints: int) -> Json:
     }
 
 
-def one_change(api: Api, log: Path, last: int, endpoints: int, number: int) -> tuple[float, float]:
-    """Take an endpoint from the last service, or give it back; how long all took, and to write (ms)."""
-    count = lines(log)
+def one_change(api: Api, proxy: Proxy, last: int, endpoints: int, number: int) -> float:
+    """Take an endpoint from the last service, or give it back; return how long that took (ms)."""
+    count = proxy.written()
     whole: Any = sliced(last, last + 1, endpoints)["endpoints"]
     begun = time.monotonic()
     api.patch(f"{SLICES}/s{last}", {"endpoints": whole[1:] if number % 2 == 0 else whole})
-    done, wrote = wait_for(log, count + 1)
-    return (done - begun) * 1000, wrote
-
-
-def lines(log: Path) -> int:
-    """Return how often a proxy has written rules."""
-    return log.read_text().count("ports of services")
-
-
-def wait_for(log: Path, count: int) -> tuple[float, int]:
-    """Wait until a proxy has written rules so often; return when that was, and how long it took (ms)."""
-    while lines(log) < count:
+    while proxy.written() == count:
         time.sleep(0.0005)
-    now = time.monotonic()
-    last = [line for line in log.read_text().splitlines() if "ports of services" in line][-1]
-    return now, int(last.split()[-2])
+    return (time.monotonic() - begun) * 1000
+
+
+def generation() -> int:
+    """Return how often the kernel has taken rules of nftables."""
+    for answer in nl.ask(_GET_GENERATION, 0, pack("=BBH", 0, 0, 0), protocol=nl.NETFILTER):
+        (number,) = unpack("!I", nl.attributes(answer, 4)[_ID])
+    return int(number)
+
+
+def answered(address: str, patience: float) -> float | None:
+    """Return when a service answers for the first time (monotonic seconds), unless it never does."""
+    command = ["ip", "netns", "exec", "client", sys.executable, "-ISc", ANSWERED, address, "80"]
+    try:
+        return float(subprocess.run(command, capture_output=True, timeout=patience, check=True).stdout)
+    except subprocess.TimeoutExpired:
+        return None
 
 
 def connections(*addresses: str, count: int = 2000) -> list[float]:
-    """Return the median time of a new connection to each (us), and last how many failed."""
+    """Return the median time of a new connection to each (us), and last how many were lost."""
     command = ["ip", "netns", "exec", "client", sys.executable, "-ISc", CONNECT, str(count), *addresses]
     said: list[float] = json.loads(subprocess.run(command, capture_output=True, check=True).stdout)
     return said
@@ -209,9 +316,11 @@ def spread(values: list[float]) -> str:
     return f"{statistics.median(values):.0f} (p95 {sorted(values)[int(len(values) * 0.95)]:.0f})"
 
 
-def slab() -> int:
+def kernel_memory() -> int:
     """Return what the kernel has that it cannot give back (KiB)."""
-    return int(Path("/proc/meminfo").read_text().partition("SUnreclaim:")[2].split()[0])
+    text = Path("/proc/meminfo").read_text()
+    names = ("SUnreclaim:", "VmallocUsed:", "Percpu:")
+    return sum(int(text.partition(name)[2].split()[0]) for name in names)
 
 
 if __name__ == "__main__":

@@ -212,7 +212,7 @@ def served(where: Where, services: _Documents, slices: _Documents) -> dict[Name,
     catalogue = Catalogue(where)
     catalogue.take(Listed(SERVICES, list(services)))
     catalogue.take(Listed(SLICES[0], list(slices)))
-    return catalogue.served()
+    return catalogue.changes()
 
 
 def _differences(node: str, state: State, wanted: Mapping[Name, Served]) -> Iterator[str]:
