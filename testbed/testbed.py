@@ -19,7 +19,7 @@ from testbed.overlays.pod_network import PodNetwork
 from testbed.overlays.registry import of_cluster
 from testbed.providers import Provider
 from testbed.runtime import containers
-from testbed.runtime.services import Proxies
+from testbed.runtime.services import Proxies, Told
 from testbed.scenario import Scenario, Transfer, enforcements, links, service_rules
 from testbed.scenario.addressing import Addressing, Found
 from testbed.supplies import packages
@@ -147,6 +147,17 @@ class Testbed:
             self._proxies.tell({name: place for name, place in self.pods.items() if name != pod})
         self.orchestrator.remove(pod)
         self.networks = {name: place for name, place in self.networks.items() if name != pod}
+
+    def tell_services(self, told: Told) -> None:
+        """Let services be as ``told`` from now on; the nodes see to it within a second."""
+        assert self._proxies is not None, "no services are up"
+        self._proxies.told = told
+        self._proxies.tell(self.pods)
+
+    def service_endpoints(self) -> Mapping[tuple[str, str], set[str]]:
+        """Return to which addresses services lead by now, by cluster and node."""
+        assert self._proxies is not None, "no services are up"
+        return self._proxies.endpoints()
 
     def restart_agents(self, node: str) -> Sequence[str]:
         """Restart what runs on a node for its pods' networks, and return who that was; see Orchestrator."""

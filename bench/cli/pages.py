@@ -58,12 +58,11 @@ def front(name: str, width: int | None = None) -> str:
     for title, verbs in GROUPS.items():
         if verbs:
             lines += ["", title, *_table([(one.name, _brief(one)) for one in verbs], width)]
-    lines += ["", "./invokew VERB --help says what a verb takes, and how it ends."]
-    lines += textwrap.wrap(
-        f"--dry does nothing, and says what would be done. --version, --list. {name} completion bash (zsh, "
-        "fish) prints what lets your shell complete all this.",
-        width,
+    last = (
+        "./invokew VERB --help says what a verb takes, and how it ends; --dry does nothing, and says what "
+        f"would be done. --version, --list. {name} completion bash (zsh, fish): a shell completes this."
     )
+    lines += ["", *textwrap.wrap(last, width)]
     return "\n".join(lines)
 
 

@@ -25,7 +25,7 @@ from bench.console.verb import (
     place,
     text,
 )
-from bench.studies import backends, compare, matrix, nightly, places, promise, reproduction
+from bench.studies import backends, compare, matrix, nightly, places, promise, reproduction, services
 
 DRAW = text(
     "draw", "draw nodes, zones, clusters, pods and promises on the terminal, and as SVG into this file"
@@ -121,6 +121,7 @@ STUDIES = (
     matrix.VERB,
     places.VERB,
     backends.VERB,
+    services.VERB,
     Verb(
         "study",
         "Run several experiments that answer one question together.",
@@ -128,7 +129,8 @@ STUDIES = (
         (
             place(
                 "name",
-                "which study: matrix, places, backends, promise, or one that CONCORDE_EXTENSIONS=FILE brings",
+                "which study: matrix, places, backends, services, promise, or one that "
+                "CONCORDE_EXTENSIONS=FILE brings",
                 values.studies,
             ),
             many("choose", "what the study alone may be asked for, as KEY=VALUE; may be repeated"),

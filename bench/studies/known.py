@@ -9,6 +9,7 @@ from bench.studies.backends.study import BackendsStudy
 from bench.studies.matrix.study import MatrixStudy
 from bench.studies.places.study import PlacesStudy
 from bench.studies.promise.study import PromiseStudy
+from bench.studies.services.study import ServicesStudy
 from bench.studies.study import Study
 from testbed.registry import Registry
 from testbed.scenario.texts import is_file
@@ -39,5 +40,5 @@ def find(name: str, reports: Path) -> tuple[Study, Path] | None:
     return None
 
 
-for _study in (MatrixStudy(), PlacesStudy(), BackendsStudy(), PromiseStudy()):
+for _study in (MatrixStudy(), PlacesStudy(), BackendsStudy(), ServicesStudy(), PromiseStudy()):
     register(_study)

@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
+from types import MappingProxyType
+from typing import Any, NamedTuple
 
 from edge.services.annotations import (
     ZONE_HINTS,
@@ -21,6 +22,7 @@ from edge.services.annotations import (
 )
 from edge.services.catalogue import SERVICE_OF
 from edge.services.endpoints import ZONE_LABEL, Endpoint, Slice
+from edge.services.hints import Result
 from testbed import resources
 from testbed.access.batch import Step, look, take
 from testbed.access.components import Component
@@ -37,25 +39,53 @@ _SLICES = "discovery.k8s.io/v1beta1"
 _NAMESPACE = "default"
 
 
-def render(addressing: Addressing, cluster: str, pods: Mapping[str, str]) -> str:
+class Told(NamedTuple):
+    """What a scenario does not say of services, for it may change while they are asked."""
+
+    modes: Mapping[str, str] = MappingProxyType({})  # hints, of services that have others than the scenario's
+    unready: frozenset[str] = frozenset()  # pods that run and are not to be asked
+    down: frozenset[str] = frozenset()  # nodes that are not ready
+    unhinted: frozenset[str] = frozenset()  # pods whose hints are not written yet
+
+
+NOTHING_TOLD = Told()
+
+
+def render(addressing: Addressing, cluster: str, pods: Mapping[str, str], told: Told = NOTHING_TOLD) -> str:
     """Return a cluster's services and their endpoints, as a list of Kubernetes' objects.
 
     ``pods`` are the addresses of those that run.
     """
     own = [name for name, one in addressing.scenario.services.items() if one.cluster == cluster]
     sent = services.sent(addressing.scenario)
-    items = [item for name in own for item in _objects(addressing, name, sent[name], pods)]
+    items = [item for name in own for item in _objects(addressing, name, sent[name], pods, told)]
     return json.dumps({"apiVersion": "v1", "kind": "List", "items": items}, indent=1) + "\n"
 
 
+def hinted(addressing: Addressing, name: str, pods: Mapping[str, str], told: Told = NOTHING_TOLD) -> Result:
+    """Return a service's endpoints with their hints, or why they have none; see ``render``."""
+    endpoints = service_hints.slice_of(addressing.scenario, name, pods, pods.keys() - told.unready)
+    found = service_hints.hinted(addressing, name, endpoints, told.modes.get(name), told.down)
+    lacking = {pods[one] for one in told.unhinted}
+    slices = tuple(
+        each._replace(
+            endpoints=tuple(
+                one._replace(hints=() if one.address in lacking else one.hints) for one in each.endpoints
+            )
+        )
+        for each in found.slices
+    )
+    return replace(found, slices=slices)
+
+
 def _objects(
-    addressing: Addressing, name: str, sent: list[Transfer], pods: Mapping[str, str]
+    addressing: Addressing, name: str, sent: list[Transfer], pods: Mapping[str, str], told: Told
 ) -> Iterator[dict[str, Any]]:
     """Yield a Service and its slice."""
-    endpoints = service_hints.slice_of(addressing.scenario, name, pods, pods)
-    hinted = service_hints.hinted(addressing, name, endpoints).slices[0]
+    own = addressing.scenario.services[name]
+    endpoints = hinted(addressing, name, pods, told).slices[0]
     ports = list(_ports(addressing, name, sent))
-    yield _service(addressing, name, ports, VERSION)
+    yield _service(addressing, name, ports, VERSION, told.modes.get(name, own.hints))
     yield {
         "apiVersion": _SLICES,
         "kind": "EndpointSlice",
@@ -63,10 +93,10 @@ def _objects(
             "name": name.lower(),
             "namespace": _NAMESPACE,
             "labels": {SERVICE_OF: name.lower()},
-            "annotations": _zone_hints(hinted),
+            "annotations": _zone_hints(endpoints),
         },
         "addressType": "IPv4",
-        "endpoints": [_endpoint(one) for one in hinted.endpoints],
+        "endpoints": [_endpoint(one) for one in endpoints.endpoints],
         "ports": [{"name": one.name, "protocol": one.protocol, "port": one.target} for one in ports],
     }
 
@@ -74,12 +104,12 @@ def _objects(
 def manifest(addressing: Addressing, name: str, version: Version, selector: Mapping[str, str]) -> Json:
     """Return a service as an API of a version takes it, which finds its endpoints by their pods' labels."""
     ports = list(_ports(addressing, name, services.sent(addressing.scenario)[name]))
-    document = _service(addressing, name, ports, version)
+    document = _service(addressing, name, ports, version, addressing.scenario.services[name].hints)
     document["spec"]["selector"] = dict(selector)
     return document
 
 
-def _service(addressing: Addressing, name: str, ports: Iterable[_Port], version: Version) -> Json:
+def _service(addressing: Addressing, name: str, ports: Iterable[_Port], version: Version, mode: str) -> Json:
     own = addressing.scenario.services[name]
     return {
         "apiVersion": "v1",
@@ -87,7 +117,7 @@ def _service(addressing: Addressing, name: str, ports: Iterable[_Port], version:
         "metadata": {
             "name": name.lower(),
             "namespace": _NAMESPACE,
-            "annotations": annotations_of(own.hints, version) | annotations_of_policy(own.policy, version),
+            "annotations": annotations_of(mode, version) | annotations_of_policy(own.policy, version),
         },
         "spec": {
             "clusterIP": str(addressing.service(name)),
@@ -131,8 +161,8 @@ def _endpoint(one: Endpoint) -> dict[str, Any]:
     return {"addresses": [one.address], "conditions": {"ready": one.ready}, "topology": topology}
 
 
-def _zone_hints(hinted: Slice) -> dict[str, str]:
-    text = annotation_of(hinted)
+def _zone_hints(endpoints: Slice) -> dict[str, str]:
+    text = annotation_of(endpoints)
     return {} if text is None else {ZONE_HINTS: text}
 
 
@@ -146,6 +176,7 @@ class Proxies:
             (cluster, nodes[node]) for cluster in self._clusters for node in addressing.members(cluster)
         ]
         self._components: list[Component] = []
+        self.told = NOTHING_TOLD
 
     def up(self, pods: Mapping[str, PodPlace]) -> None:
         """Start them, and wait until each has written its rules. Raises ComponentError or CommandError."""
@@ -159,9 +190,21 @@ class Proxies:
     def tell(self, pods: Mapping[str, PodPlace]) -> None:
         """Let them know which pods run; they see to it within a second. Raises CommandError."""
         addresses = {name: place.address for name, place in pods.items()}
-        texts = {name: render(self._addressing, name, addresses) for name in self._clusters}
+        texts = {name: render(self._addressing, name, addresses, self.told) for name in self._clusters}
         in_parallel(lambda one: _write(one[1], _file(one[0]), texts[one[0]]), self._members)
         answer_themselves(self._addressing.scenario, {node.name: node for _, node in self._members}, pods)
+
+    def endpoints(self) -> dict[tuple[str, str], set[str]]:
+        """Return to which addresses the kernel leads, by cluster and node. Raises CommandError."""
+
+        def listed(one: tuple[str, Node]) -> set[str]:
+            cluster, node = one
+            shown = node.run(["nft", "-j", "list", "map", "ip", _table(cluster), "endpoints"]).json()
+            (held,) = [each["map"].get("elem", []) for each in shown["nftables"] if "map" in each]
+            return {value["concat"][0] for _, value in held}
+
+        names = [(cluster, node.name) for cluster, node in self._members]
+        return dict(zip(names, in_parallel(listed, self._members), strict=True))
 
     def faults(self) -> list[str]:
         """Return, in words, which of them have ended, and whose rules are not there any more."""

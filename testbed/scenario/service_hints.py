@@ -19,8 +19,8 @@ LOCAL = "Local"
 _USUAL_MILLI_CPU = 1000
 
 
-def nodes(addressing: Addressing, cluster: str) -> list[Node]:
-    """Return a cluster's nodes; those without a block of addresses are not ready."""
+def nodes(addressing: Addressing, cluster: str, down: Collection[str] = ()) -> list[Node]:
+    """Return a cluster's nodes; those without a block of addresses are not ready, as who is ``down``."""
     scenario = addressing.scenario
     usual = _USUAL_MILLI_CPU if all(one.cpus is None for one in scenario.nodes.values()) else 0
     own = scenario.clusters[cluster]
@@ -29,7 +29,7 @@ def nodes(addressing: Addressing, cluster: str) -> list[Node]:
             name,
             scenario.nodes[name].zone or "",
             round((scenario.nodes[name].cpus or 0) * 1000) or usual,
-            ready=name in addressing.members(cluster),
+            ready=name in addressing.members(cluster) and name not in down,
             control_plane=name == own.master,
         )
         for name in own.nodes
@@ -53,9 +53,18 @@ def _endpoint(scenario: Scenario, pod: str, address: str, ready: bool) -> Endpoi
     return Endpoint(address, scenario.nodes[node].zone or "", node, ready)
 
 
-def hinted(addressing: Addressing, service: str, endpoints: Slice) -> Result:
-    """Return a service's endpoints with their hints, or why they have none."""
+def hinted(
+    addressing: Addressing,
+    service: str,
+    endpoints: Slice,
+    mode: str | None = None,
+    down: Collection[str] = (),
+) -> Result:
+    """Return a service's endpoints with their hints, or why they have none.
+
+    Without ``mode`` they are as the scenario wants them; nodes that are ``down`` are not ready.
+    """
     scenario = addressing.scenario
     own = scenario.services[service]
-    mode = OFF if own.policy == LOCAL else own.hints
-    return allocate(mode, nodes(addressing, own.cluster), [endpoints], delays(scenario))
+    wanted = OFF if own.policy == LOCAL else mode or own.hints
+    return allocate(wanted, nodes(addressing, own.cluster, down), [endpoints], delays(scenario))

@@ -23,6 +23,7 @@ from bench.studies.reproduction import bundle as bundles
 from bench.studies.reproduction import claims, pages, regeneration
 from bench.studies.reproduction.claims import Claim, Claims, Trial
 from bench.studies.reproduction.regeneration import Kept
+from bench.studies.services import page as services
 from testbed import registry
 from testbed.resources import HOME
 
@@ -74,6 +75,7 @@ def _pages(reports: Path, kept: Sequence[Kept]) -> list[tuple[Path, bytes]]:
     made = {
         pages.FILE: pages.render(claims.read()),
         backends.FILE: backends.render(claims.REFERENCE),
+        services.FILE: services.render(claims.REFERENCE),
         promises.PUBLISHED: promises.published(reports, _promises(reports, kept)),
         pages.VERSIONS_FILE: pages.versions(claims.REFERENCE),
     }

@@ -94,9 +94,7 @@ def test_ten_services_of_two_clusters_answer_every_connection(tmp_path: Path) ->
 
 def endpoints(testbed: Testbed, node: str, cluster: str) -> set[str]:
     """Return where the kernel of a node leads what is sent to a cluster's services."""
-    listed = testbed.nodes[node].run(["nft", "-j", "list", "map", "ip", f"services-{cluster}", "endpoints"])
-    (held,) = [one["map"].get("elem", []) for one in listed.json()["nftables"] if "map" in one]
-    return {value["concat"][0] for _, value in held}
+    return testbed.service_endpoints()[cluster, node]
 
 
 def test_a_pod_that_goes_is_no_endpoint_and_one_that_comes_is(testbed: Testbed) -> None:

@@ -374,7 +374,7 @@ def test_what_cannot_be_gone_on_with_is_refused(world: World, tmp_path: Path) ->
 
 def test_studies_are_known_by_name(monkeypatch: pytest.MonkeyPatch) -> None:
     assert named("places").command == "places"
-    with pytest.raises(LookupError, match=r"no study 'moon' \(studies: matrix, places, backends, promise\)"):
+    with pytest.raises(LookupError, match=r"no study 'moon' \(studies: matrix, places, backends, "):
         named("moon")
     with pytest.raises(ValueError, match="there is a study 'matrix' already"):
         register(MatrixStudy())

@@ -8,7 +8,7 @@ from ipaddress import IPv4Network
 from edge.services.catalogue import Catalogue, Served, Where
 from edge.services.proxy import listed
 from edge.services.rules import Port
-from testbed.runtime.services import render
+from testbed.runtime.services import NOTHING_TOLD, Told, render
 from testbed.scenario import Scenario
 from testbed.scenario.addressing import Addressing
 
@@ -37,12 +37,12 @@ def scenario(**service: object) -> Scenario:
     )
 
 
-def served(of: Scenario, node: str = "left-01", without: str = "") -> Served:
+def served(of: Scenario, node: str = "left-01", without: str = "", told: Told = NOTHING_TOLD) -> Served:
     """Return what the proxy of a node makes of what it is told."""
     pods = {name: address for name, address in PODS.items() if name != without}
     where = Where(IPv4Network("10.96.0.0/16"), node, of.nodes[node].zone or "")
     catalogue = Catalogue(where)
-    for news in listed(json.loads(render(Addressing(of), "a", pods))):
+    for news in listed(json.loads(render(Addressing(of), "a", pods, told))):
         catalogue.take(news)
     (found,) = catalogue.changes().values()
     assert found.left == ()
@@ -80,3 +80,25 @@ def test_a_local_service_has_the_nodes_own_endpoints_whatever_hints_say() -> Non
 def test_a_pod_that_does_not_run_is_no_endpoint() -> None:
     assert chosen(served(scenario(), without="W-3")) == {"W-1", "W-2", "W-4"}
     assert len(served(scenario(), without="W-3").servers) == 6  # of each protocol one
+
+
+HINTED = Told(modes={"Web": "close"})
+
+
+def test_what_is_told_besides_changes_who_is_asked() -> None:
+    of = scenario()
+    assert chosen(served(of)) == {"W-1", "W-2", "W-3", "W-4"}
+    assert chosen(served(of, told=HINTED)) == {"W-1", "W-2"}
+    assert chosen(served(of, told=HINTED._replace(unready=frozenset({"W-1"})))) == {"W-2"}
+    assert chosen(served(of, told=HINTED._replace(unhinted=frozenset({"W-4"})))) == {
+        *("W-1", "W-2", "W-3", "W-4")
+    }
+    assert chosen(served(scenario(hints="auto"))) == {"W-1", "W-2"}
+    assert chosen(served(scenario(hints="auto"), told=Told(modes={"Web": "off"}))) == {
+        *("W-1", "W-2", "W-3", "W-4")
+    }
+
+
+def test_nodes_that_are_not_ready_count_for_no_zone() -> None:
+    down = Told(down=frozenset({"right-01"}))
+    assert chosen(served(scenario(hints="auto"), told=down)) == {"W-1", "W-2", "W-3", "W-4"}

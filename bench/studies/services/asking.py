@@ -1,0 +1,311 @@
+"""Requests to a service of a testbed that is up: who asks, who answers, and what happens meanwhile.
+
+Servers and clients are those of the generator ``requests``. Here each server can be stopped and started while
+clients ask on, and each counts what it was asked by which zone.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from functools import partial
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import NamedTuple
+
+from bench.analysis.statistics import ranked
+from bench.generators import exchanger_of
+from bench.generators.generator import Exchange
+from bench.measurement.transfers import FIRST_LOOK_SECONDS, comes
+from bench.observations import delays
+from bench.recording.records import Delayed
+from bench.studies.services import situations
+from bench.studies.services.records import Asked, Changed, Run, Took, Trunk
+from bench.studies.services.situations import SERVICE, Situation, asker, led_to
+from testbed.access.place import Process, in_parallel, waits
+from testbed.assembly import assemble
+from testbed.links.trunks import trunks
+from testbed.links.underlay import SWITCH
+from testbed.runtime.services import Told
+from testbed.scenario import Requests, Scenario
+from testbed.testbed import Testbed
+
+PROVIDER, ORCHESTRATOR = "netns", "cni"
+KNOWN_SECONDS = 15.0  # a proxy looks ten times a second
+END_SECONDS = 20.0  # beyond the last exchange: an answer may take as long as the generator has patience
+LEAD_SECONDS = 0.05
+# A pod that is to be restarted answers what is under way to it: several trips between zones.
+GRACE_SECONDS = 0.1
+SWITCHES_PER_S = 2
+ANSWERED = "answered"
+
+
+@contextmanager
+def ground(scenario: Scenario) -> Iterator[Testbed]:
+    """Bring a testbed up, and take it down at the end of the block. Raises RuntimeError."""
+    with assemble(scenario, PROVIDER, ORCHESTRATOR).running() as testbed:
+        yield testbed
+
+
+class _Served(NamedTuple):
+    """A server under way."""
+
+    zone: str  # which asks it
+    process: Process
+    output: Path
+
+
+class Asking:
+    """Requests of one case in one mode."""
+
+    def __init__(self, testbed: Testbed, situation: Situation, mode: str, seconds: float, at: Path) -> None:
+        self._testbed, self._situation, self._seconds, self._at = testbed, situation, seconds, at
+        self._addresses = {name: place.address for name, place in testbed.pods.items()}
+        self._requests = dict(self._shared(testbed.scenario.requests))
+        self._servers: dict[str, list[_Served]] = {}
+        self._ended: dict[tuple[str, str], int] = {}  # what servers that have ended saw, by zone and endpoint
+        self._started = 0
+        self.told = situation.told._replace(modes={SERVICE: mode})
+        self.changes: list[Changed] = []
+        self.out_s = 0.0
+        self.zero = 0.0
+
+    def _shared(self, all_of_them: Sequence[Requests]) -> Iterator[tuple[str, Requests]]:
+        """Yield each zone's requests, as much as it asks for."""
+        for zone, share in self._situation.shares.items():
+            (one,) = (each for each in all_of_them if each.source == asker(zone))
+            if share:
+                changed = {"rate": one.rate * share, "duration": self._seconds}
+                yield zone, one.model_copy(update=changed)
+
+    @property
+    def endpoints(self) -> Sequence[str]:
+        """All pods of the service."""
+        return self._testbed.scenario.services[SERVICE].pods
+
+    def run(self) -> Run:
+        """Ask, and return what came of it. Raises RuntimeError."""
+        known = self.tell(self.told)
+        used = self._used(self.told)
+        try:
+            in_parallel(self.serve, self.endpoints)
+            clients = in_parallel(lambda zone: self._client(zone), self._requests)
+            delays.begin(self._testbed.provider.trunks)
+            before = self._counted()
+            self.zero = time.monotonic() + LEAD_SECONDS
+            for client in clients:
+                client.release()
+            self._meanwhile()
+            for client in clients:
+                if client.wait(timeout=self._seconds + END_SECONDS) != 0:
+                    raise RuntimeError(f"a client of {SERVICE} did not come to its end")
+            after = self._counted()
+            delayed, silent = delays.ask(self._testbed.provider.trunks)
+            if silent:
+                raise RuntimeError("\n".join(fault.text for fault in silent))
+            in_parallel(self.stop, self.endpoints)
+        finally:
+            for server in (one for each in self._servers.values() for one in each):
+                server.process.kill()
+        return self._made(known, used, [_between(*each) for each in zip(before, after, strict=True)], delayed)
+
+    def tell(self, told: Told) -> float:
+        """Let something be known; return how many seconds it took until all nodes' kernels have it.
+
+        Raises RuntimeError if they do not come to have it.
+        """
+        wanted = {
+            (situations.CLUSTER, node): {self._addresses[pod] for pod in pods}
+            for node, pods in self._led_to(told).items()
+        }
+        begun = time.monotonic()
+        self._testbed.tell_services(told)
+        while self._testbed.service_endpoints() != wanted:
+            if time.monotonic() > begun + KNOWN_SECONDS:
+                raise RuntimeError(f"nodes do not lead to {SERVICE}'s endpoints as hints say: {wanted}")
+            time.sleep(FIRST_LOOK_SECONDS)
+        return time.monotonic() - begun
+
+    def change(self, what: str, told: Told) -> None:
+        """Let something be known while requests are under way."""
+        at = max(0.0, time.monotonic() - self.zero)
+        self.changes.append(Changed(what=what, at_s=round(at, 4), known_s=round(self.tell(told), 4)))
+
+    def serve(self, pod: str) -> None:
+        """Start a pod's servers, one for each zone that asks, and wait until they listen."""
+        place = self._testbed.networks[pod]
+        addressing = self._testbed.addressing
+        for zone, one in self._requests.items():
+            self._started += 1
+            files = [self._at / f"{pod}.{zone}.{self._started}.{kind}" for kind in ("out", "err")]
+            argv = exchanger_of(addressing.scenario, one).receiver(addressing, one)
+            process = place.start(argv, stdout=files[0], stderr=files[1], held=True)
+            self._servers.setdefault(pod, []).append(_Served(zone, process, files[0]))
+        ports = {addressing.port_of(one) for one in self._requests.values()}
+
+        def listens() -> bool:
+            shown = place.run(["ss", "-Hltn"]).stdout.splitlines()
+            return ports <= {int(line.split()[3].rpartition(":")[2]) for line in shown}
+
+        if not comes(self._servers[pod][-1].process, listens):
+            raise RuntimeError(f"{pod} does not listen")
+
+    def stop(self, pod: str) -> None:
+        """End a pod's servers, and keep what they counted."""
+        for one in self._servers.pop(pod, []):
+            one.process.end_input()
+            if one.process.wait(timeout=END_SECONDS) != 0:
+                raise RuntimeError(f"a server of {pod} did not come to its end")
+            seen = json.loads(one.output.read_text(encoding="utf-8"))["requests"]
+            self._ended[one.zone, pod] = self._ended.get((one.zone, pod), 0) + seen
+
+    def until(self, seconds: float) -> None:
+        """Wait for a moment after the first request is due."""
+        time.sleep(max(0.0, self.zero + seconds - time.monotonic()))
+
+    @property
+    def seconds(self) -> float:
+        """For how long requests are due."""
+        return self._seconds
+
+    def _meanwhile(self) -> None:
+        if self._situation.event is not None:
+            _EVENTS[self._situation.event](self)
+
+    def _client(self, zone: str) -> Process:
+        one, addressing = self._requests[zone], self._testbed.addressing
+        tool = exchanger_of(addressing.scenario, one)
+        argv = tool.sender(addressing, one, self._testbed.address_for(one))
+        output, errors = self._file(zone), self._at / f"{zone}.err"
+        process = self._testbed.networks[asker(zone)].start(argv, stdout=output, stderr=errors, held=True)
+        if not comes(process, partial(waits, errors)):
+            raise RuntimeError(f"{asker(zone)} does not get ready: {errors.read_text(encoding='utf-8')}")
+        return process
+
+    def _file(self, zone: str) -> Path:
+        return self._at / f"{zone}.csv.gz"
+
+    def _led_to(self, told: Told) -> dict[str, list[str]]:
+        return led_to(self._testbed.addressing, self._addresses, told)
+
+    def _used(self, told: Told) -> dict[str, list[str]]:
+        nodes = self._testbed.scenario.nodes
+        return {nodes[node].zone or "": pods for node, pods in self._led_to(told).items()}
+
+    def _counted(self) -> list[Trunk]:
+        """Return what has passed the trunks so far. Raises CommandError."""
+        (hop,) = self._testbed.provider.hops
+        shown = {one["ifname"]: one for one in hop.run(["ip", "-s", "-j", "link", "show"]).json()}
+        return [
+            Trunk(
+                zone=one.zone,
+                out_bytes=shown[one.near]["stats64"]["tx"]["bytes"],
+                in_bytes=shown[one.far]["stats64"]["tx"]["bytes"],
+            )
+            for one in trunks(self._testbed.scenario, SWITCH)
+        ]
+
+    def _made(
+        self,
+        known: float,
+        used: dict[str, list[str]],
+        passed: list[Trunk],
+        delayed: list[Delayed] | None,
+    ) -> Run:
+        told = {zone: self._told_of(zone) for zone in self._requests}
+        found = situations.hinted(self._testbed.addressing, self._addresses, self.told)
+        return Run(
+            case=self._situation.name,
+            mode=self.told.modes[SERVICE],
+            seconds=self._seconds,
+            known_s=round(known, 4),
+            hinted=dict(sorted(found.hinted.items())),
+            why_not=str(found.why_not) if found.why_not else None,
+            used=used,
+            asked=[self._asked(zone, exchanges) for zone, exchanges in told.items()],
+            took=took([one for each in told.values() for one in each]),
+            trunks=passed,
+            delayed=delayed,
+            changes=self.changes,
+            out_s=round(self.out_s, 4),
+        )
+
+    def _told_of(self, zone: str) -> list[Exchange]:
+        one = self._requests[zone]
+        return exchanger_of(self._testbed.scenario, one).read_exchanges(self._file(zone), one.count)
+
+    def _asked(self, zone: str, exchanges: Sequence[Exchange]) -> Asked:
+        lost: dict[str, int] = {}
+        for one in exchanges:
+            if one.status != ANSWERED:
+                lost[one.status] = lost.get(one.status, 0) + 1
+        return Asked(
+            zone=zone,
+            count=len(exchanges),
+            lost=lost,
+            took=took(exchanges),
+            late_p99_s=round(ranked(sorted(one.sent_s - one.due_s for one in exchanges), 0.99), 7),
+            answered={pod: self._ended.get((zone, pod), 0) for pod in self.endpoints},
+        )
+
+
+def restart(asking: Asking) -> None:
+    """Restart one pod after the other, each out for half of its part of the time: a rolling restart.
+
+    A pod is no endpoint any more before it is stopped, and none yet before it listens again.
+    """
+    slot = asking.seconds / len(asking.endpoints)
+    for number, pod in enumerate(asking.endpoints):
+        asking.until(slot * (number + 0.1))
+        begun = time.monotonic()
+        asking.change(f"{pod} ends", asking.told._replace(unready=asking.told.unready | {pod}))
+        time.sleep(GRACE_SECONDS)
+        asking.stop(pod)
+        asking.serve(pod)
+        asking.until(slot * (number + 0.6))
+        asking.change(f"{pod} is ready", asking.told)
+        asking.out_s += time.monotonic() - begun
+
+
+def switch(asking: Asking) -> None:
+    """Switch hints off and on again, by turns."""
+    for number in range(1, round(asking.seconds * SWITCHES_PER_S)):
+        asking.until(number / SWITCHES_PER_S)
+        on = number % 2 == 0
+        told = asking.told if on else asking.told._replace(modes={})
+        asking.change(f"hints {'on' if on else 'off'}", told)
+
+
+_EVENTS: Mapping[str, Callable[[Asking], None]] = {"restart": restart, "switch": switch}
+
+
+def took(exchanges: Sequence[Exchange]) -> Took:
+    """Return how long exchanges took; what was not answered took longer than all others."""
+    times = sorted(
+        one.answered_s - one.due_s
+        for one in exchanges
+        if one.answered_s is not None and one.status == ANSWERED
+    )
+    ordered = [*times, *[float("inf")] * (len(exchanges) - len(times))]
+    p50, p99 = (ranked(ordered, share) if ordered else float("inf") for share in (0.5, 0.99))
+    return Took(p50_s=_known(p50), p99_s=_known(p99), max_s=round(times[-1], 7) if times else None)
+
+
+def _known(seconds: float) -> float | None:
+    return None if seconds == float("inf") else round(float(seconds), 7)
+
+
+def _between(before: Trunk, after: Trunk) -> Trunk:
+    return Trunk(
+        zone=after.zone,
+        out_bytes=after.out_bytes - before.out_bytes,
+        in_bytes=after.in_bytes - before.in_bytes,
+    )
+
+
+def ask(testbed: Testbed, situation: Situation, mode: str, seconds: float) -> Run:
+    """Ask for some seconds. Raises RuntimeError."""
+    with TemporaryDirectory() as directory:
+        return Asking(testbed, situation, mode, seconds, Path(directory)).run()

@@ -1,0 +1,62 @@
+"""``docs/explanation/services-measured.md``: what Kubernetes' page says of hints, beside what was measured.
+
+Its words are the template's, its numbers those of the study that is kept.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from bench.presentation import report
+from bench.studies.services import sheets
+from bench.studies.services.index import INDEX, Measured, Services, read
+from bench.studies.services.results import MOST_LOAD, fall_in_round_trips
+from bench.studies.services.sheets import share
+from bench.studies.services.situations import DELAY_S, REQUESTS_PER_S, ROUND_TRIPS, SITUATIONS
+from testbed.resources import HOME
+from testbed.scenario.texts import is_file
+from testbed.scenario.units import format_share
+
+FILE = HOME / "docs" / "explanation" / "services-measured.md"
+ROUND_TRIP_S = 4 * DELAY_S  # two trunks, there and back
+
+
+def render(reference: Path) -> str | None:
+    """Return the docs page of the study that is kept; None if none is, or if there are no docs."""
+    kept = reference / "services"
+    return page(read(kept)) if FILE.parent.is_dir() and is_file(kept / INDEX) else None
+
+
+def page(found: Services) -> str:
+    """Return the page of a study that has all cases and modes. Raises KeyError for others."""
+
+    def at(case: str, mode: str) -> Measured:
+        return found.measured[case][mode]
+
+    templates = report.templates("bench.studies.services").overlay(autoescape=False)
+    templates.filters = {
+        **templates.filters,
+        "share": share,
+        "exact": format_share,
+        "hinted": sheets.hinted,
+        "most": lambda one: share(one.worst),
+        "computed": lambda one: f"{share(one.worst)} ({share(one.worst_expected)} by the hints)",
+        "off": lambda one: f"off: *{one.why_not.partition(':')[0]}*",
+        "left": lambda one: share(one.of_off),
+        "idle": lambda one: sum(load == 0 for load in one.load.values()),
+        "times": lambda one: sheets.times(one.took),
+        "p50": lambda one, zone: sheets.milliseconds(one.by_zone[zone].p50_s),
+        "kilobytes": lambda one: f"{one.between_bytes / 1000:,.0f} kB",
+        "lost": lambda one: f"{one.lost or 'none'} of {one.requests:,} requests",
+    }
+    return templates.get_template("services.md.j2").render(
+        at=at,
+        rows=[row for row in found.rows if row.verdict and row.attained is not None],
+        situations=SITUATIONS,
+        round_trip=f"{ROUND_TRIP_S * 1000:g}",
+        round_trips=ROUND_TRIPS,
+        rate=f"{REQUESTS_PER_S:g}",
+        fall=fall_in_round_trips(at("in-proportion", "off"), at("in-proportion", "auto"), ROUND_TRIP_S),
+        most_load=MOST_LOAD,
+        tables=sheets.markdown(found),
+    )

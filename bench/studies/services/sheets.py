@@ -1,0 +1,94 @@
+"""The study's tables: what hints keep in a zone, who carries what, and what promises are worth."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from bench.presentation.tables import Sheet
+from bench.studies.services.index import Measured, Services
+from bench.studies.services.records import Took
+from bench.studies.services.situations import BY_NAME
+from edge.services.hints import OFF
+from testbed.scenario.units import format_share
+
+NOTHING = "–"
+IMPLAUSIBLE = 0.001  # differences this unlikely are no errors of counting
+
+
+def sheets(found: Services) -> list[Sheet]:
+    """Return what is there to be shown."""
+    return [sheet for sheet in (requests(found), promises(found)) if sheet.rows]
+
+
+def markdown(found: Services) -> str:
+    """Return all tables for a page."""
+    return "\n".join(sheet.markdown() for sheet in sheets(found))
+
+
+def requests(found: Services) -> Sheet:
+    """Return a row for each case and mode."""
+    title = (
+        "requests between zones: bytes for each, of hints off; from when they were due, p50 / p99; "
+        "the endpoint with the largest load, as a share of an even one, expected and counted"
+    )
+    headings = ["case", "hints", "endpoints", "bytes", "of off", "p50 / p99, ms", "expected", "most", "lost"]
+    rows = [
+        [case, mode, *(_cells(one) if not one.invalid else ["invalid", *[NOTHING] * 6])]
+        for case, mode, one in _measured(found)
+    ]
+    return Sheet(title, headings, rows)
+
+
+def promises(found: Services) -> Sheet:
+    """Return what a promise to a service in another zone is worth."""
+    title = "a promise of 200 Mbit/s to a service in another zone, while others want the trunk"
+    rows = [
+        [row.case, row.verdict or NOTHING, NOTHING if row.attained is None else format_share(row.attained)]
+        for row in found.rows
+        if row.recording
+    ]
+    return Sheet(title, ["case", "verdict", "of what is expected"], rows)
+
+
+def _measured(found: Services) -> Iterator[tuple[str, str, Measured]]:
+    for case, modes in found.measured.items():
+        yield from ((case, mode, one) for mode, one in modes.items())
+
+
+def _cells(one: Measured) -> list[str]:
+    return [
+        hinted(one),
+        f"{one.between_each:.0f}",
+        NOTHING if one.of_off is None else share(one.of_off),
+        times(one.took),
+        NOTHING if one.worst_expected is None else share(one.worst_expected),
+        share(one.worst) + ("" if one.likely is None or one.likely >= IMPLAUSIBLE else ", implausible"),
+        f"{one.lost} of {one.requests}",
+    ]
+
+
+def hinted(one: Measured) -> str:
+    """Return how many endpoints are hinted for each zone."""
+    return " / ".join(str(count) for count in one.hinted.values()) or "all"
+
+
+def share(value: float) -> str:
+    """Return a share in whole per cent, or, below one, in tenths."""
+    return f"{value * 100:.1f} %" if 0 < value < 0.01 else f"{value * 100:.0f} %"
+
+
+def times(took: Took) -> str:
+    """Return median and 99th percentile, in milliseconds."""
+    return f"{milliseconds(took.p50_s)} / {milliseconds(took.p99_s)}"
+
+
+def milliseconds(seconds: float | None) -> str:
+    """Return a time to two digits, or that it is among those that were lost."""
+    return (
+        "lost" if seconds is None else f"{seconds * 1000:.3g}" if seconds < 0.1 else f"{seconds * 1000:.0f}"
+    )
+
+
+def about(case: str, mode: str) -> str:
+    """Return a case and its mode as people are told them."""
+    return f"{BY_NAME[case].about}, hints {mode}" if mode != OFF else BY_NAME[case].about

@@ -1,0 +1,189 @@
+"""What do a service's hints keep in a zone, and what does that cost?
+
+The study is a directory of two ordinary recordings, promises to a service of another zone, ``measured/``,
+where requests to services are, and ``services.json``, in which all of it is summed up.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import groupby
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+from bench.analysis import next_steps
+from bench.analysis.summary import Summary
+from bench.measurement.display import Displays
+from bench.recording import atomic, requests
+from bench.recording.directory import BESIDE
+from bench.recording.records import StudyRequest
+from bench.studies.services import VERB, asking, results, situations
+from bench.studies.services.asking import ORCHESTRATOR, PROVIDER
+from bench.studies.services.index import INDEX, Row, Services, read
+from bench.studies.services.records import Run
+from bench.studies.services.situations import BY_NAME, NAMES, Situation
+from bench.studies.study import Case, Drawn, Study, chosen
+from edge.services.hints import MODES
+from testbed.testbed import Testbed
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+
+    from bench.presentation.figures.sheet import Sheet
+
+SCENARIO, FLOW = "services/promise", "A-1 -> web"
+# The recordings: a promise to a service, over a trunk with room for all and over one without.
+PROMISES: Mapping[str, tuple[str, ...]] = {
+    "promise, with room": (),
+    "promise, without room": ("zones.north.rate=300M",),
+}
+SECONDS, QUICK_SECONDS = 10.0, 1.0
+ATTEMPTS = 3  # of a run that the machine spoils
+BESIDES_S = 1.0  # that a run takes beside its requests
+UP_S = 3.0  # that a testbed takes
+
+QUICK = "quick"
+
+
+class Wanted(NamedTuple):
+    """What is to be measured."""
+
+    cases: Sequence[Situation]
+    modes: Sequence[str]
+    seconds: float  # of requests
+    scale: float  # of the trunks' rates
+    promises: Sequence[str]
+
+    def runs(self) -> Iterator[tuple[Situation, str]]:
+        """Yield each case with each mode that it has."""
+        for one in self.cases:
+            yield from ((one, mode) for mode in self.modes if mode in one.modes)
+
+
+class ServicesStudy(Study):
+    """Every mode of hints in every case."""
+
+    name = "services"
+    verb = VERB
+    model = Services
+    leads_to = next_steps.LAST
+
+    def cases(self, asked: StudyRequest) -> Sequence[Case]:
+        """Return the recordings. Raises LookupError for what cannot be asked for."""
+        if (asked.provider, asked.orchestrator) != (PROVIDER, ORCHESTRATOR):
+            raise LookupError(
+                f"services: measured on nodes of one kernel: --provider {PROVIDER} and "
+                f"--orchestrator {ORCHESTRATOR}, or neither"
+            )
+        return [_case(asked, name) for name in _wanted(asked).promises]
+
+    def probes(self, asked: StudyRequest) -> Mapping[str, float]:
+        """Return the cases that are no recordings, and about how many seconds each takes."""
+        wanted = _wanted(asked)
+        took = {one.name: UP_S for one, _ in wanted.runs()}
+        for one, _ in wanted.runs():
+            took[one.name] += wanted.seconds + BESIDES_S
+        return took
+
+    def measure(self, asked: StudyRequest, directory: Path, displays: Displays) -> None:
+        """Ask each case's service in each mode, as far as that is not there yet."""
+        wanted = _wanted(asked)
+        tell = displays(self.name).stage
+        missing = [each for each in wanted.runs() if not _file(directory, *each).exists()]
+        done = 0
+        for scenario, together in groupby(missing, lambda one: situations.scenario(one[0], wanted.scale)):
+            with asking.ground(scenario) as testbed:
+                for situation, mode in together:
+                    done += 1
+                    tell(f"{done} of {len(missing)}: {situation.name}, hints {mode}")
+                    run = _asked(testbed, situation, mode, wanted.seconds, tell)
+                    atomic.write_model(_file(directory, situation, mode), run)
+
+    def tables(self, directory: Path) -> Sequence[RenderableType]:
+        """Return what hints keep in a zone, and what promises are worth."""
+        from bench.studies.services.sheets import sheets
+
+        return [sheet.table() for sheet in sheets(read(directory))]
+
+    def outputs(self, directory: Path, drawn: Drawn) -> Mapping[str, bytes]:
+        """Return ``services.json`` with what was measured, and ``services.md``."""
+        from bench.studies.services import sheets
+
+        found = self.summed_up(directory)
+        return {INDEX: atomic.model_bytes(found), "services.md": sheets.markdown(found).encode()}
+
+    def figures(self, directory: Path, sheet: Sheet) -> Drawn:
+        """Return ``services``."""
+        from bench.studies.services import figure
+
+        return {"services": figure.render(self.summed_up(directory), sheet)}
+
+    def summed_up(self, directory: Path) -> Services:
+        """Return the index with all that the recordings and the files in ``measured/`` show."""
+        index = read(directory)
+        rows = [
+            row.model_copy(update={"verdict": shown.verdict, "attained": attained(shown)}) if shown else row
+            for row, shown in zip(index.rows, self.summaries(directory), strict=True)
+        ]
+        files = sorted((directory / BESIDE).glob("*/*.json"))
+        measured = results.summed_up(atomic.read(file, Run) for file in files)
+        return index.model_copy(update={"rows": rows, "measured": measured})
+
+    def valid(self, directory: Path) -> bool:
+        """Tell whether nothing is invalid."""
+        found = self.summed_up(directory)
+        runs = [one for modes in found.measured.values() for one in modes.values()]
+        return not any(one.invalid for one in runs) and all(row.verdict != "invalid" for row in found.rows)
+
+    def notes(self, directory: Path) -> Sequence[str]:
+        """Return which numbers say nothing, and why."""
+        return [
+            f"invalid: {case}, hints {mode}: {one.invalid[0]}"
+            for case, modes in self.summed_up(directory).measured.items()
+            for mode, one in modes.items()
+            if one.invalid
+        ]
+
+
+def _wanted(asked: StudyRequest) -> Wanted:
+    """Return what is asked for. Raises LookupError."""
+    quick = QUICK in asked.choices
+    names = chosen(asked, "case", (*NAMES, *PROMISES))
+    modes = chosen(asked, "mode", MODES)
+    return Wanted(
+        cases=[BY_NAME[name] for name in NAMES if name in names],
+        modes=[mode for mode in MODES if mode in modes],
+        seconds=asked.duration or (QUICK_SECONDS if quick else SECONDS),
+        scale=asked.scale,
+        promises=[] if quick else [name for name in PROMISES if name in names],
+    )
+
+
+def _case(asked: StudyRequest, name: str) -> Case:
+    request = asked.case(SCENARIO, (*PROMISES[name], *asked.overrides))
+    return Case(name, request, requests.read(request), Row(case=name))
+
+
+def _asked(
+    testbed: Testbed, situation: Situation, mode: str, seconds: float, tell: Callable[[str], None]
+) -> Run:
+    """Ask, and once more if the machine was not as it should be. Raises RuntimeError."""
+    for _ in range(ATTEMPTS):
+        run = asking.ask(testbed, situation, mode, seconds)
+        faults = results.faults(run)
+        if not faults:
+            break
+        tell(f"{situation.name}, hints {mode}: {faults[0]}")
+    return run
+
+
+def _file(directory: Path, situation: Situation, mode: str) -> Path:
+    return directory / BESIDE / situation.name / f"{mode}.json"
+
+
+def attained(shown: Summary) -> float | None:
+    """Return the share of what is expected that the promised flow has while others want the trunk."""
+    for flow in shown.flows:
+        if flow.name == FLOW and flow.expected_goodput_bps and (phase := flow.phases.get("disturbed")):
+            return phase.mean_bps / flow.expected_goodput_bps
+    return None
