@@ -95,8 +95,7 @@ class Asking:
             delays.begin(self._testbed.provider.trunks)
             before = self._counted()
             self.zero = time.monotonic() + LEAD_SECONDS
-            for client in clients:
-                client.release()
+            self._release(clients)
             self._meanwhile()
             for client in clients:
                 if client.wait(timeout=self._seconds + END_SECONDS) != 0:
@@ -169,6 +168,12 @@ class Asking:
     def seconds(self) -> float:
         """For how long requests are due."""
         return self._seconds
+
+    def _release(self, clients: Sequence[Process]) -> None:
+        """Let clients begin, one after the other within one interval: they share the machine's processors."""
+        for number, client in enumerate(clients):
+            self.until(number / situations.REQUESTS_PER_S)
+            client.release()
 
     def _meanwhile(self) -> None:
         if self._situation.event is not None:

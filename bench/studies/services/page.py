@@ -10,15 +10,14 @@ from pathlib import Path
 from bench.presentation import report
 from bench.studies.services import sheets
 from bench.studies.services.index import INDEX, Measured, Services, read
-from bench.studies.services.results import MOST_LOAD, fall_in_round_trips
+from bench.studies.services.results import MOST_LOAD, ROUND_TRIP_S, fall_in_round_trips
 from bench.studies.services.sheets import share
-from bench.studies.services.situations import DELAY_S, REQUESTS_PER_S, ROUND_TRIPS, SITUATIONS
+from bench.studies.services.situations import REQUESTS_PER_S, ROUND_TRIPS, SITUATIONS
 from testbed.resources import HOME
 from testbed.scenario.texts import is_file
 from testbed.scenario.units import format_share
 
 FILE = HOME / "docs" / "explanation" / "services-measured.md"
-ROUND_TRIP_S = 4 * DELAY_S  # two trunks, there and back
 
 
 def render(reference: Path) -> str | None:
@@ -56,7 +55,7 @@ def page(found: Services) -> str:
         round_trip=f"{ROUND_TRIP_S * 1000:g}",
         round_trips=ROUND_TRIPS,
         rate=f"{REQUESTS_PER_S:g}",
-        fall=fall_in_round_trips(at("in-proportion", "off"), at("in-proportion", "auto"), ROUND_TRIP_S),
+        fall=fall_in_round_trips(at("in-proportion", "off"), at("in-proportion", "auto")),
         most_load=MOST_LOAD,
         tables=sheets.markdown(found),
     )

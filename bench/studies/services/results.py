@@ -3,21 +3,23 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 
-from bench.observations.delays import FEWEST_FRAMES, LATE_FRAMES, direction, late_share
+from bench.observations.delays import FEWEST_FRAMES, direction, lateness
 from bench.studies.services.index import Autoscaled, Measured
 from bench.studies.services.records import Run
-from bench.studies.services.situations import BY_NAME, NAMES, expected
+from bench.studies.services.situations import BY_NAME, DELAY_S, NAMES, expected
 from edge.services.hints import MODES, OFF
-from testbed.scenario.units import format_share
 
-# The generator may be late by this much, or by this share of what it measures.
-LATE_S, LATE_SHARE = 0.001, 0.1
+# The generator may be late by this much, or by this share of what it measures; and what delays packets, with
+# one frame in a hundred, by this share of a round trip between zones, which is what is to be told from none.
+LATE_S, LATE_SHARE, PUNCTUAL = 0.001, 0.1, 0.99
+ROUND_TRIP_S = 4 * DELAY_S  # two trunks, there and back
 # What an endpoint can do at most, of what an autoscaler wants it to do: a half of its processor is wanted.
 MOST_LOAD = 2.0
 # Kubernetes' autoscaler leaves alone what is off by less (--horizontal-pod-autoscaler-tolerance).
 TOLERANCE = 0.1
+_LATEST_S = 2 ** math.ceil(math.log2(LATE_SHARE * ROUND_TRIP_S * 1e6)) / 1e6  # as lateness is counted
 USUAL = "in-proportion"  # the case that is compared with where one has no run without hints
 
 
@@ -126,9 +128,10 @@ def _late_delays(run: Run) -> Iterator[str]:
     for one in run.delayed or []:
         if one.dropped:
             yield f"the {one.means} {direction(one)} lost {one.dropped} packets itself"
-        late = late_share(one)
-        if late is not None and late > LATE_FRAMES and (one.frames or 0) >= FEWEST_FRAMES:
-            yield f"the {one.means} {direction(one)} was late with {format_share(late)} of the frames"
+        late = lateness(one, PUNCTUAL)
+        if late is not None and late > _LATEST_S and (one.frames or 0) >= FEWEST_FRAMES:
+            by = f"by up to {late * 1000:.1f} ms with 99 % of its frames"
+            yield f"the {one.means} {direction(one)} was late: {by}"
 
 
 def _late_generators(run: Run) -> Iterator[str]:
@@ -145,14 +148,8 @@ def _count(run: Run) -> int:
     return sum(one.count for one in run.asked)
 
 
-def fall_in_round_trips(off: Measured, on: Measured, round_trip_s: float) -> float | None:
+def fall_in_round_trips(off: Measured, on: Measured) -> float | None:
     """Return by how many round trips between zones the median is shorter; None if either is not known."""
     if off.took.p50_s is None or on.took.p50_s is None:
         return None
-    return (off.took.p50_s - on.took.p50_s) / round_trip_s
-
-
-def best(cases: Mapping[str, Mapping[str, Measured]], case: str, mode: str) -> Measured | None:
-    """Return what was measured of a case in a mode, if it was and is valid."""
-    found = cases.get(case, {}).get(mode)
-    return found if found is not None and not found.invalid else None
+    return (off.took.p50_s - on.took.p50_s) / ROUND_TRIP_S

@@ -7,8 +7,6 @@ from collections.abc import Iterator
 from bench.presentation.tables import Sheet
 from bench.studies.services.index import Measured, Services
 from bench.studies.services.records import Took
-from bench.studies.services.situations import BY_NAME
-from edge.services.hints import OFF
 from testbed.scenario.units import format_share
 
 NOTHING = "–"
@@ -28,12 +26,12 @@ def markdown(found: Services) -> str:
 def requests(found: Services) -> Sheet:
     """Return a row for each case and mode."""
     title = (
-        "requests between zones: bytes for each, of hints off; from when they were due, p50 / p99; "
-        "the endpoint with the largest load, as a share of an even one, expected and counted"
+        "requests: bytes between zones for each, and of those with hints off; p50 / p99 from when they were "
+        "due, in ms; load of the endpoint that has most, counted / expected; how many were lost"
     )
-    headings = ["case", "hints", "endpoints", "bytes", "of off", "p50 / p99, ms", "expected", "most", "lost"]
+    headings = ["case", "hints", "endpoints", "bytes", "of off", "p50 / p99", "most", "lost"]
     rows = [
-        [case, mode, *(_cells(one) if not one.invalid else ["invalid", *[NOTHING] * 6])]
+        [case, mode, *(_cells(one) if not one.invalid else ["invalid", *[NOTHING] * 5])]
         for case, mode, one in _measured(found)
     ]
     return Sheet(title, headings, rows)
@@ -61,10 +59,18 @@ def _cells(one: Measured) -> list[str]:
         f"{one.between_each:.0f}",
         NOTHING if one.of_off is None else share(one.of_off),
         times(one.took),
-        NOTHING if one.worst_expected is None else share(one.worst_expected),
-        share(one.worst) + ("" if one.likely is None or one.likely >= IMPLAUSIBLE else ", implausible"),
-        f"{one.lost} of {one.requests}",
+        most(one),
+        str(one.lost),
     ]
+
+
+def most(one: Measured) -> str:
+    """Return the largest load, counted and expected; behind a colon, if it cannot be an error of counting."""
+    if one.worst_expected is None:
+        return share(one.worst)
+    implausible = one.likely is not None and one.likely < IMPLAUSIBLE
+    expected = f"{one.worst * 100:.0f} / {share(one.worst_expected)}"
+    return f"{expected}: implausible" if implausible else expected
 
 
 def hinted(one: Measured) -> str:
@@ -87,8 +93,3 @@ def milliseconds(seconds: float | None) -> str:
     return (
         "lost" if seconds is None else f"{seconds * 1000:.3g}" if seconds < 0.1 else f"{seconds * 1000:.0f}"
     )
-
-
-def about(case: str, mode: str) -> str:
-    """Return a case and its mode as people are told them."""
-    return f"{BY_NAME[case].about}, hints {mode}" if mode != OFF else BY_NAME[case].about

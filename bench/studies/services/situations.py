@@ -106,7 +106,7 @@ SITUATIONS = (
     Situation("most-down", "two of a zone's three nodes are not ready", (3, 3, 3), nodes=3, told=_MOST_DOWN),
     Situation("tainted", "pods are kept from a zone, in which nobody asks", (3, 3, 0), load=(1, 1, 0)),
     Situation(
-        "a-zone-without",
+        "no-endpoint",
         "one zone has no endpoint, and asks",
         (3, 3, 0),
         delays=(DELAY_S, 3 * DELAY_S, DELAY_S),
