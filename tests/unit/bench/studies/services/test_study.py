@@ -119,7 +119,7 @@ def test_delays_that_were_late_make_a_run_invalid_and_it_has_no_numbers() -> Non
     lossy = Delayed(zone="south", out=False, means="relay", delay_s=0.01, frames=1000, late=0, dropped=2)
     assert "lost 2 packets itself" in faults(run.model_copy(update={"delayed": [lossy]}))[0]
     shown = sheets.requests(Services(measured=results.summed_up([run]))).rows
-    assert shown == [["in-proportion", "off", "invalid", *["–"] * 6]]
+    assert shown == [["in-proportion", "off", "invalid", *["–"] * 5]]
 
 
 def test_what_was_not_answered_took_longer_than_all_others() -> None:
