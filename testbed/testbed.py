@@ -9,6 +9,7 @@ from typing import Any, Self
 
 from testbed.access.batch import Step, take
 from testbed.access.clocks import Clock
+from testbed.access.components import Component
 from testbed.access.place import InNamespace, Node, Place, PodPlace, in_parallel
 from testbed.enforcements.enforcement import Enforcement
 from testbed.enforcements.registry import of as enforcement_of
@@ -95,6 +96,13 @@ class Testbed:
     def add_s(self) -> Mapping[str, float]:
         """How long each pod's attachment took, in seconds, where that can be seen; after ``down`` too."""
         return self.orchestrator.add_s if self.orchestrator else {}
+
+    @property
+    def serving(self) -> Sequence[Component]:
+        """The programs that serve the scenario's services."""
+        if self._proxies is not None:
+            return self._proxies.components
+        return self.orchestrator.serving if self.orchestrator else []
 
     def up(self, progress: Progress = lambda _: None, without: Collection[str] = ()) -> None:
         """Bring everything up; on failure nothing stays. Raises RuntimeError with what failed and why.

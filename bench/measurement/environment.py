@@ -93,6 +93,7 @@ def describe(testbed: Testbed) -> Environment:
             "pod": min(map(addressing.pod_mtu, addressing.scenario.clusters)),
         },
         "backends": {name: _backend(addressing, name) for name in addressing.scenario.clusters},
+        "services": _services(testbed),
         "container_bridge": containers.BRIDGE,
         "overlay": testbed.overlay,
         "clusters": testbed.facts,
@@ -136,6 +137,16 @@ def _backend(addressing: Addressing, cluster: str) -> Environment:
         "overhead": addressing.overhead(cluster),
         "pod_mtu": addressing.pod_mtu(cluster),
     }
+
+
+def _services(testbed: Testbed) -> Environment:
+    """Return where each service is, and on which nodes each of the programs that serve them runs."""
+    programs: dict[str, list[str]] = {}
+    for one in testbed.serving:
+        programs.setdefault(one.name, []).append(one.place.name)
+    scenario, addressing = testbed.scenario, testbed.addressing
+    found = {name: f"{addressing.service(name)}:{one.port}" for name, one in scenario.services.items()}
+    return {"addresses": found, "programs": programs}
 
 
 def surroundings() -> Environment:

@@ -6,6 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
+from testbed.access.components import Component
 from testbed.access.place import InNamespace, PodPlace
 from testbed.kubernetes.client import Client
 from testbed.scenario.addressing import Found
@@ -30,6 +31,11 @@ class Orchestrator(ABC):
     def facts(self) -> Mapping[str, Any]:
         """What is known of clusters that are not the testbed's own, for the recording."""
         return {}
+
+    @property
+    def serving(self) -> Sequence[Component]:
+        """The programs that serve the scenario's services; nothing where it does not."""
+        return []
 
     @property
     def clients(self) -> Sequence[Client]:

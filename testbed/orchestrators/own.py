@@ -156,7 +156,7 @@ class KubernetesOrchestrator(Orchestrator):
     def restart_agents(self, node: str) -> list[str]:
         """Restart containerds, kubelets, what joins the nodes, and proxies; see Orchestrator."""
         workers = [worker for (_, name), worker in self._workers.items() if name == node]
-        others = [one for one in (*self._joining, *self._serving) if one.place.name == node]
+        others = [one for one in (*self._joining, *self.serving) if one.place.name == node]
         for worker in workers:
             worker.restart()
         for one in others:
@@ -254,7 +254,7 @@ class KubernetesOrchestrator(Orchestrator):
             *(one.component for one in self._givers.values()),
             *(one for worker in self._workers.values() for one in worker.components),
             *self._joining,
-            *self._serving,
+            *self.serving,
             *(one.component for one in self._others if one.component is not None),
         ]
 
@@ -265,8 +265,8 @@ class KubernetesOrchestrator(Orchestrator):
         return [one for overlay in joined for one in overlay.components]
 
     @property
-    def _serving(self) -> list[Component]:
-        """What serves services."""
+    def serving(self) -> list[Component]:
+        """Proxies, and who publishes hints; see Orchestrator."""
         return [one for each in self._services.values() for one in each.components]
 
     @property

@@ -175,16 +175,16 @@ class Proxies:
         self._members = [
             (cluster, nodes[node]) for cluster in self._clusters for node in addressing.members(cluster)
         ]
-        self._components: list[Component] = []
+        self.components: list[Component] = []
         self.told = NOTHING_TOLD
 
     def up(self, pods: Mapping[str, PodPlace]) -> None:
         """Start them, and wait until each has written its rules. Raises ComponentError or CommandError."""
         self.tell(pods)
-        self._components = in_parallel(lambda one: self._start(*one), self._members)
+        self.components = in_parallel(lambda one: self._start(*one), self._members)
         in_parallel(
             lambda one: one[1].wait_until_it_says(_shown(one[0][0]), READY_SECONDS),
-            list(zip(self._members, self._components, strict=True)),
+            list(zip(self._members, self.components, strict=True)),
         )
 
     def tell(self, pods: Mapping[str, PodPlace]) -> None:
@@ -210,12 +210,12 @@ class Proxies:
         """Return, in words, which of them have ended, and whose rules are not there any more."""
 
         def fault(number: int) -> str | None:
-            (cluster, node), component = self._members[number], self._components[number]
+            (cluster, node), component = self._members[number], self.components[number]
             (shown,) = look(node, [_shown(cluster)])
             lacking = f"services of cluster {cluster} lack, on {node.name}: table ip {_table(cluster)}"
             return component.fault() or (None if shown.status == 0 else lacking)
 
-        return [text for text in in_parallel(fault, range(len(self._components))) if text]
+        return [text for text in in_parallel(fault, range(len(self.components))) if text]
 
     def _start(self, cluster: str, node: Node) -> Component:
         addressing = self._addressing

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from bench.measurement import environment
 from testbed.assembly import assemble
 from testbed.scenario import load
 from testbed.testbed import Testbed
@@ -95,6 +96,16 @@ def test_ten_services_of_two_clusters_answer_every_connection(tmp_path: Path) ->
 def endpoints(testbed: Testbed, node: str, cluster: str) -> set[str]:
     """Return where the kernel of a node leads what is sent to a cluster's services."""
     return testbed.service_endpoints()[cluster, node]
+
+
+def test_a_recording_says_where_services_are_and_who_serves_them(testbed: Testbed) -> None:
+    proxies = {
+        f"services' proxy of cluster {one}": [f"master-0{at}", *WORKERS] for at, one in ((1, "a"), (2, "b"))
+    }
+    assert environment.describe(testbed)["services"] == {
+        "addresses": {"web": "10.96.0.11:80", "data": "10.97.0.11:80"},
+        "programs": proxies,
+    }
 
 
 def test_a_pod_that_goes_is_no_endpoint_and_one_that_comes_is(testbed: Testbed) -> None:
