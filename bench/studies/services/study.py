@@ -37,7 +37,7 @@ PROMISES: Mapping[str, tuple[str, ...]] = {
     "promise, with room": (),
     "promise, without room": ("zones.north.rate=300M",),
 }
-SECONDS, QUICK_SECONDS = 10.0, 1.0
+SECONDS, QUICK_SECONDS = 8.0, 1.0
 ATTEMPTS = 3  # of a run that the machine spoils
 BESIDES_S = 1.0  # that a run takes beside its requests
 UP_S = 3.0  # that a testbed takes
