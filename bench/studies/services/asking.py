@@ -65,6 +65,7 @@ class Asking:
         self._addresses = {name: place.address for name, place in testbed.pods.items()}
         self._requests = dict(self._shared(testbed.scenario.requests))
         self._servers: dict[str, list[_Served]] = {}
+        self._clients: list[Process] = []
         self._ended: dict[tuple[str, str], int] = {}  # what servers that have ended saw, by zone and endpoint
         self._started = 0
         self.told = situation.told._replace(modes={SERVICE: mode})
@@ -91,7 +92,7 @@ class Asking:
         used = self._used(self.told)
         try:
             in_parallel(self.serve, self.endpoints)
-            clients = in_parallel(lambda zone: self._client(zone), self._requests)
+            clients = in_parallel(self._client, self._requests)
             delays.begin(self._testbed.provider.trunks)
             before = self._counted()
             self.zero = time.monotonic() + LEAD_SECONDS
@@ -106,8 +107,9 @@ class Asking:
                 raise RuntimeError("\n".join(fault.text for fault in silent))
             in_parallel(self.stop, self.endpoints)
         finally:
-            for server in (one for each in self._servers.values() for one in each):
-                server.process.kill()
+            servers = (one.process for each in self._servers.values() for one in each)
+            for process in (*self._clients, *servers):
+                process.kill()
         return self._made(known, used, [_between(*each) for each in zip(before, after, strict=True)], delayed)
 
     def tell(self, told: Told) -> float:
@@ -185,6 +187,7 @@ class Asking:
         argv = tool.sender(addressing, one, self._testbed.address_for(one))
         output, errors = self._file(zone), self._at / f"{zone}.err"
         process = self._testbed.networks[asker(zone)].start(argv, stdout=output, stderr=errors, held=True)
+        self._clients.append(process)
         if not comes(process, partial(waits, errors)):
             raise RuntimeError(f"{asker(zone)} does not get ready: {errors.read_text(encoding='utf-8')}")
         return process

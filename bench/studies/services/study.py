@@ -34,8 +34,8 @@ if TYPE_CHECKING:
 SCENARIO, FLOW = "services/promise", "A-1 -> web"
 # The recordings: a promise to a service, over a trunk with room for all and over one without.
 PROMISES: Mapping[str, tuple[str, ...]] = {
-    "promise, with room": (),
-    "promise, without room": ("zones.north.rate=300M",),
+    "promise-with-room": (),
+    "promise-without-room": ("zones.north.rate=300M",),
 }
 SECONDS, QUICK_SECONDS = 8.0, 1.0
 ATTEMPTS = 3  # of a run that the machine spoils

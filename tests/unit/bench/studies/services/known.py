@@ -67,7 +67,7 @@ def study() -> Services:
     """Return the study that has all of them, and two promises."""
     runs = [run(situation, mode) for situation in SITUATIONS for mode in situation.modes]
     rows = [
-        Row(case="promise, with room", recording="one", verdict="held", attained=1.0),
-        Row(case="promise, without room", recording="two", verdict="violated", attained=0.75),
+        Row(case="promise-with-room", recording="one", verdict="held", attained=1.0),
+        Row(case="promise-without-room", recording="two", verdict="violated", attained=0.75),
     ]
     return Services(rows=rows, measured=summed_up(runs))

@@ -145,7 +145,7 @@ def test_each_case_has_the_zones_endpoints_and_processors_that_it_says() -> None
 @pytest.mark.parametrize(
     ("choices", "words"),
     [
-        ({"case": ("moon",)}, "--case: no case 'moon' \\(cases: in-proportion, .*promise, without room"),
+        ({"case": ("moon",)}, "--case: no case 'moon' \\(cases: in-proportion, .*promise-without-room"),
         ({"mode": ("aUto",)}, "--mode: no mode 'aUto' \\(modes: off, auto, strict, close, nearest\\)"),
     ],
 )
@@ -163,7 +163,7 @@ def test_other_providers_are_refused() -> None:
 def test_promises_are_recordings_but_not_in_a_hurry() -> None:
     study = ServicesStudy()
     cases = study.cases(asked())
-    assert [case.name for case in cases] == ["promise, with room", "promise, without room"]
+    assert [case.name for case in cases] == ["promise-with-room", "promise-without-room"]
     rates = [case.scenario.zones["north"].rate for case in cases if case.scenario]
     assert rates == [600_000_000, 300_000_000]
     assert study.cases(asked(quick=("yes",))) == []
