@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from testbed.supplies import binaries, debian, getting
-from testbed.supplies.binaries import PROGRAMS
+from testbed.supplies.binaries import PROGRAMS, PROXY
 from testbed.supplies.cache import Say
 from testbed.supplies.versions import Version
 from tests.unit.testbed.supplies.builders import MakePrograms, write_program
@@ -47,6 +47,26 @@ def test_what_is_damaged_is_got_again(make_programs: MakePrograms, monkeypatch: 
     assert stages[0].startswith("getting it again: ")
     assert "kubelet" in stages[0]
     assert binaries.find("1.20.2") == kept
+
+
+def test_a_proxy_to_be_compared_with_is_built_once_and_kept_apart(
+    own_cache: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    said = "Kubernetes v1.20.3"
+
+    def build(_version: Version, into: Path, _scratch: Path, _say: Say) -> str:
+        write_program(into / PROXY, said)
+        return "built"
+
+    monkeypatch.setattr(debian, "build_proxy", build)
+    with pytest.raises(LookupError, match=r"kube-proxy is not that of Kubernetes 1\.20\.2"):
+        getting.proxy()
+    said = "Kubernetes v1.20.2"
+    kept = getting.proxy()
+    monkeypatch.setattr(debian, "build_proxy", unexpected)
+    assert getting.proxy() == kept == own_cache / "kube-proxy-1.20.2" / PROXY
+    with pytest.raises(LookupError, match=r"no Kubernetes 1\.20\.2"):
+        binaries.find("1.20.2")
 
 
 def test_a_version_that_cannot_be_built_must_come_from_somewhere() -> None:
