@@ -21,6 +21,7 @@ from edge.services.rules import NOTHING, UDP, Frame, Port, State, Target
 _GET_TABLE = 10 << 8 | 1  # NFNL_SUBSYS_NFTABLES, NFT_MSG_GETTABLE
 _TABLE_NAME, _TABLE_HANDLE = 1, 4  # NFTA_TABLE_NAME, _HANDLE
 BRIDGED = Path("/proc/sys/net/bridge/bridge-nf-call-iptables")
+MOST_TRACKED = Path("/proc/sys/net/netfilter/nf_conntrack_max")
 NFT_SECONDS = 120.0
 # A packet may be under way by rules that are no more while flows are looked at: it begins such a flow anew.
 AGAIN_SECONDS = 0.2
@@ -41,6 +42,16 @@ def is_bridged() -> bool:
         return BRIDGED.read_text(encoding="ascii").strip() != "0"
     except OSError:
         return False  # there is no br_netfilter
+
+
+def room(log: Callable[[str], None]) -> int:
+    """Return how many connections the kernel tracks in all; 0 if it cannot count whose they are."""
+    try:
+        nft(["-c", "-f", "-"], rules.counts(rules.LEAST_ROOM))
+        return max(int(MOST_TRACKED.read_text(encoding="ascii")), rules.LEAST_ROOM)
+    except (RulesError, OSError, ValueError) as error:
+        log(f"no limit to the connections of one pod: {error}")
+        return 0
 
 
 class Node:

@@ -37,7 +37,7 @@ from edge.services.catalogue import SERVICES, SLICES, Catalogue, Name, Served, T
 from edge.services.discovery import Found, discover
 from edge.services.endpoints import ZONE_LABEL
 from edge.services.hints import Event
-from edge.services.node import Node, RulesError, is_bridged
+from edge.services.node import Node, RulesError, is_bridged, room
 from edge.services.rules import Frame
 from edge.services.support import UNREADABLE, service_range
 from edge.watch import Changed, Kind, Listed, News, follow
@@ -118,7 +118,7 @@ class Proxy:
     def __init__(self, options: Options, log: Logger, tell: Callable[[Event], None] = lambda _: None) -> None:
         self._options, self._log, self._teller = options, log, tell
         self.where = Where(options.services, options.node, options.zone, _DEFAULT_VERSION)
-        self._pods = options.pods
+        self._pods, self._room = options.pods, 0
         self._catalogue, self._together = Catalogue(self.where, log.once), Together(log.once)
         self._node = Node(self.frame, log)
         self._told = Event(NORMAL, SERVED, "")
@@ -134,6 +134,8 @@ class Proxy:
         look: Callable[[], Iterable[News]] = tuple,
     ) -> None:
         """Go on until ``stop`` is set; ``look`` says what is new that nobody puts into the inbox."""
+        self._room = room(self._log)
+        self._node.frame = self.frame
         written = looked = 0.0
         around = -OTHERS_SECONDS
         while not stop.is_set():
@@ -196,7 +198,7 @@ class Proxy:
     @property
     def frame(self) -> Frame:
         """What does not change with services, as far as it is known."""
-        return Frame(self._options.cluster, self._options.services, self._pods, is_bridged())
+        return Frame(self._options.cluster, self._options.services, self._pods, is_bridged(), self._room)
 
     def take(self, message: Message) -> None:
         """Take into account what is said; nothing is written yet."""

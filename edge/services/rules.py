@@ -20,6 +20,15 @@ have.
 What an endpoint asks of itself comes from the node, or it would answer itself. The same goes for what pods of
 one bridge ask of each other where bridged packets do not pass these tables: answers would be as little
 translated. Source: net/bridge/br_netfilter_hooks.c.
+
+The kernel has room for so many connections of all pods together, and who finds none opens none. So what one
+address has of it is limited where its connections begin, which costs packets of others nothing: a quarter of
+the room may be open; an eighth of it at once, and a fortieth each second, may begin. What was closed is kept
+for 10 seconds in place of two minutes, longer than its last packet is sent again. Together that is five
+eighths. Open ones are counted by a sample, since the kernel looks at all it has counted each time
+(net/netfilter/nf_conncount.c); who has too many opens none for a while, and packets that would are dropped:
+they come again. What endpoints say to others than services' clients may be tracked, too, but nobody answers
+that as the kernel sees it, so it makes room for others (nf_conntrack_core.c, early_drop).
 """
 
 from __future__ import annotations
@@ -35,6 +44,9 @@ TCP, UDP = "tcp", "udp"
 DEPARTED = "1d"
 _PROTOCOLS = {6: TCP, 17: UDP}  # as nft -nn says them
 PREFIX = "services-"  # of tables' names
+# One connection in so many is counted; how long who has too many waits, and how long closed ones are kept.
+LEAST_ROOM = 1024  # of which shares are taken
+_SAMPLE, _PAUSE, _CLOSED_SECONDS = 16, "30s", 10
 _LAYOUT, _PICK, _REFUSE = "layout-", "pick-", "refuse"
 # Marks of connections from here on are numbers of endpoints, of which there are fewer.
 _MARK, MOST_ENDPOINTS = 0x5E000000, 0x4000
@@ -66,13 +78,15 @@ class Frame(NamedTuple):
     """What does not change with services: whose they are, their range, and this node.
 
     ``pods`` are the networks of this node's own pods; ``bridged`` says whether what one bridge forwards
-    passes these tables (bridge-nf-call-iptables).
+    passes these tables (bridge-nf-call-iptables). ``room`` is how many connections the kernel tracks for all
+    together; 0 if it cannot count whose they are.
     """
 
     cluster: str
     services: IPv4Network
     pods: tuple[IPv4Network, ...] = ()
     bridged: bool = True
+    room: int = 0
 
     @property
     def table(self) -> str:
@@ -196,13 +210,41 @@ def _definitions(frame: Frame) -> Iterator[str]:
     yield _chain(_REFUSE, refuse)
     yield from _tracked(frame)
     translated = f"ip daddr {frame.services} {_SERVICE} vmap @services"
-    for hook in ("prerouting", "output"):
-        # nft before 1.0.7 does not know dstnat in output.
-        yield _chain(f"nat-{hook}", [translated], f"nat hook {hook} priority -100")
+    begun: list[str] = []
+    if frame.room:
+        yield from _counted(frame.room)
+        begun = [f"ip daddr {frame.services} jump begin"]
+    yield _chain("nat-prerouting", [*begun, translated], "nat hook prerouting priority -100")
+    # nft before 1.0.7 does not know dstnat in output.
+    yield _chain("nat-output", [translated], "nat hook output priority -100")
     unmarked = f"ct mark & {0xFFFFFFFF - MOST_ENDPOINTS + 1:#x} == {_MARK:#x} ct mark set 0"
     # Before others' chains: the first that masquerades is the last that is asked (nf_nat_inet_fn).
     yield _chain("nat-postrouting", [unmarked, *_masqueraded(frame)], "nat hook postrouting priority 99")
     yield _chain("nat-input", [unmarked], "nat hook input priority 99")
+
+
+def counts(room: int) -> str:
+    """Return a table that has what counts connections, for nft to check whether the kernel can."""
+    return f"table ip {PREFIX}check {{\n{''.join(_counted(room))}}}\n"
+
+
+def _counted(room: int) -> Iterator[str]:
+    """Yield what limits how many connections each address has of so many."""
+    policy = f"policy = {{ time_wait : {_CLOSED_SECONDS} }}"
+    yield f"  ct timeout closed {{\n    protocol tcp\n    l3proto ip\n    {policy}\n  }}\n"
+    addresses = "type ipv4_addr\n    size 65536"
+    yield f"  set beginning {{\n    {addresses}\n    flags dynamic,timeout\n    timeout {_PAUSE}\n  }}\n"
+    yield f"  set open {{\n    {addresses}\n    flags dynamic\n  }}\n"
+    yield f"  set full {{\n    {addresses}\n    flags dynamic,timeout\n    timeout {_PAUSE}\n  }}\n"
+    rate = f"limit rate over {room // 40}/second burst {room // 8} packets"
+    rules = [
+        'meta l4proto tcp ct timeout set "closed"',
+        "ip saddr @full drop",
+        f"add @beginning {{ ip saddr {rate} }} drop",
+        f"numgen random mod {_SAMPLE} 0 add @open {{ ip saddr ct count over {room // 4 // _SAMPLE} }} "
+        "add @full { ip saddr } drop",
+    ]
+    yield _chain("begin", rules)
 
 
 def _tracked(frame: Frame) -> Iterator[str]:

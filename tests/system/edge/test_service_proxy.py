@@ -82,13 +82,13 @@ print(json.dumps(found))
 # Sends from each port of a range; says who answered which.
 SEND = """
 import json, socket, sys
-address, port, first, last = sys.argv[1], *map(int, sys.argv[2:])
+address, port, first, last = sys.argv[1], *map(int, sys.argv[2:5])
 found = {}
 for source in range(first, last):
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as datagrams:
         datagrams.bind(("", source))
         datagrams.connect((address, port))
-        datagrams.settimeout(20)
+        datagrams.settimeout(float(sys.argv[5]))
         try:
             datagrams.send(b"who?")
             found[source] = datagrams.recv(99).decode()
@@ -164,9 +164,11 @@ class Station:
         place = self.pod(pod) if pod else self.node
         return Counter(place.run(["python3", "-ISc", CONNECT, address, "80", str(count)]).json())
 
-    def send(self, address: str, first: int, count: int, pod: str = "client") -> dict[str, str]:
+    def send(
+        self, address: str, first: int, count: int, pod: str = "client", wait: float = 20
+    ) -> dict[str, str]:
         """Send from ports of a pod; the same ports are the same flows, as connection tracking sees them."""
-        command = ["python3", "-ISc", SEND, address, "53", str(first), str(first + count)]
+        command = ["python3", "-ISc", SEND, address, "53", str(first), str(first + count), str(wait)]
         answers: dict[str, str] = self.pod(pod).run(command).json()
         return answers
 
@@ -345,3 +347,32 @@ def test_after_any_change_the_kernel_has_what_was_meant(station: Station) -> Non
     steps = cases.count("CONCORDE_WALKS", 5, 1000)
     command = ["python3", "-ISc", WALK, str(ROOT), str(cases.seed()), str(steps)]
     station.node.run(command, timeout=cases.most_seconds())
+
+
+LIMIT = """
+import sys
+sys.path.insert(0, sys.argv[1])
+from ipaddress import IPv4Network
+from edge.services.catalogue import Backends
+from edge.services.conntrack import flows
+from edge.services.node import Node, room
+from edge.services.rules import LEAST_ROOM, Frame, Port, Target
+
+assert room(print) > LEAST_ROOM
+node = Node(Frame("few", IPv4Network("10.99.0.0/16"), (IPv4Network("10.61.0.0/24"),), room=LEAST_ROOM), print)
+target = frozenset([Target("10.62.0.2", 8053)])
+print(sum(1 for _ in flows(node.frame.services)))
+node.apply({Port("10.99.0.1", "udp", 53): Backends(target, target)}, {Port("10.62.0.2", "udp", 8053)})
+"""
+
+
+def test_what_one_pod_opens_costs_no_other_a_connection(station: Station) -> None:
+    limit = ["python3", "-ISc", LIMIT, str(ROOT)]
+    station.node.run(limit)
+    station.send("10.99.0.1", 40_000, 1000, wait=0)
+    # An eighth of the room at once, and then 25 each second.
+    assert 128 <= int(station.node.run(limit).stdout) < 1000
+    assert set(station.send("10.99.0.1", 40_000, 40, "here-2").values()) == {"there-1"}
+    # Those that are open go on.
+    assert set(station.send("10.99.0.1", 40_000, 40).values()) == {"there-1"}
+    station.node.run(["nft", "delete", "table", "ip", "services-few"])

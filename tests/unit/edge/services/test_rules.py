@@ -133,3 +133,16 @@ def test_a_table_that_is_not_ours_is_an_error(missing: str) -> None:
     rest = [one for one in LISTED["nftables"] if all(each.get("name") != missing for each in one.values())]
     with pytest.raises(KeyError):
         read({"nftables": rest})
+
+
+def test_what_one_address_has_of_the_kernels_room_is_limited_if_it_can_be_counted() -> None:
+    assert "ct count" not in whole(FRAME, NOTHING)
+    text = whole(FRAME._replace(room=262_144), NOTHING)
+    # Open ones by a sample of one in 16; 32,768 at once, and as many as are kept for 10 seconds.
+    assert "numgen random mod 16 0 add @open { ip saddr ct count over 4096 }" in text
+    assert "limit rate over 6553/second burst 32768 packets" in text
+    assert "policy = { time_wait : 10 }" in text
+    assert 16 * 4096 + 32_768 + 10 * 6553 < 262_144 * 5 // 8 + 1
+    (prerouting,) = [one for one in text.split("  chain ") if one.startswith("nat-prerouting")]
+    assert prerouting.index("jump begin") < prerouting.index("vmap @services")
+    assert FRAME._replace(room=262_144).layout != FRAME.layout
