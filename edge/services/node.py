@@ -7,10 +7,9 @@ import json
 import subprocess
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from contextlib import suppress
 from ipaddress import IPv4Network
 from pathlib import Path
-from struct import pack
+from struct import pack, unpack
 from typing import Optional
 
 from edge import netlink as nl
@@ -20,11 +19,14 @@ from edge.services.rules import NOTHING, UDP, Frame, Port, State, Target
 
 _GET_TABLE = 10 << 8 | 1  # NFNL_SUBSYS_NFTABLES, NFT_MSG_GETTABLE
 _TABLE_NAME, _TABLE_HANDLE = 1, 4  # NFTA_TABLE_NAME, _HANDLE
+_GET_GENERATION, _GENERATION = 10 << 8 | 16, 1  # NFT_MSG_GETGEN, NFTA_GEN_ID
 BRIDGED = Path("/proc/sys/net/bridge/bridge-nf-call-iptables")
 MOST_TRACKED = Path("/proc/sys/net/netfilter/nf_conntrack_max")
 NFT_SECONDS = 120.0
 # A packet may be under way by rules that are no more while flows are looked at: it begins such a flow anew.
 AGAIN_SECONDS = 0.2
+# Of this part of the time at most the table is read again because somebody has written rules.
+VERIFYING = 0.02
 MOST_APART = 8  # addresses for which the kernel is asked one by one
 _DAY = 86_400.0  # rules.DEPARTED, seconds
 
@@ -73,6 +75,8 @@ class Node:
         self._alive: Optional[dict[Port, Collection[Target]]] = None  # noqa: UP045
         self._unsure: set[IPv4Network] = set()  # to where flows may go as they should not
         self._handle = b""
+        self._generation = b""  # of all rules of this network namespace, when the table was as is known
+        self._verify_at = 0.0  # not before (monotonic seconds)
 
     def apply(
         self,
@@ -116,7 +120,10 @@ class Node:
             self._handle, self._picks = b"", set()
         self._known = False  # until it is known to be done
         if text:
+            following = _following(_generation())
             nft(["-f", "-"], text)
+            # If somebody else has written at the same time, it is looked what that was.
+            self._generation = following if _generation() == following else b""
             self._layout = self.frame.layout
             self._handle = self._handle or self._handle_now()
         for port in before.endpoints:
@@ -147,14 +154,28 @@ class Node:
         self._unsure = set()
 
     def look(self) -> bool:
-        """Look whether the table is there that was written, and forget what it held if not; tell if so.
+        """Look whether the table is as it was written, and forget what it held if not; tell if so.
 
-        Raises OSError.
+        Nothing is read unless somebody has written rules; and that may be nothing of this table. Raises
+        RulesError and OSError.
         """
-        if not self._known or self._handle_now() == self._handle:
+        generation = _generation()
+        if not self._known or generation == self._generation:
             return True
-        self._log(f"table ip {self.frame.table} was removed by somebody else: it is written again")
-        self._known, self._handle = False, b""
+        begun = time.monotonic()
+        if self._handle_now() != self._handle:
+            what, self._handle = "removed", b""
+        elif begun < self._verify_at:
+            return True
+        else:
+            layout, state, _ = self._listed()
+            self._verify_at = time.monotonic() + (time.monotonic() - begun) / VERIFYING
+            if (layout, state.endpoints, state.servers) == (self._layout, self._endpoints, self._servers):
+                self._generation = generation
+                return True
+            what = "changed"
+        self._log(f"table ip {self.frame.table} was {what} by somebody else: it is made what it was")
+        self._known = False
         return False
 
     def remove(self) -> None:
@@ -180,19 +201,23 @@ class Node:
             self._log(f"{len(gone)} UDP flows go on with another endpoint")
 
     def _read(self) -> None:
-        """Read the layout and the state of the table that is there; nothing if none of ours is."""
-        self._layout, state = "", NOTHING
-        with suppress(RulesError):  # there is none
-            said = nft(["-j", "-nn", "list", "table", "ip", self.frame.table])
-            try:
-                self._layout, state, departed = rules.read(json.loads(said))
-            except (KeyError, TypeError, ValueError) as error:
-                self._log(f"table ip {self.frame.table} is not as it was written, and is replaced: {error!r}")
-            else:
-                self._depart(departed)
-                self._handle = self._handle_now()
+        """Take over the table that is there; nothing if none of ours is."""
+        self._generation = _generation()
+        self._layout, state, departed = self._listed()
+        self._depart(departed)
+        self._handle = self._handle_now()
         self._endpoints, self._servers = dict(state.endpoints), set(state.servers)
         self._picks = set(state.picks)
+
+    def _listed(self) -> tuple[str, State, Collection[Port]]:
+        """Return the layout and the state of the table that is there, and what servers went, if it is ours."""
+        try:
+            return rules.read(json.loads(nft(["-j", "-nn", "list", "table", "ip", self.frame.table])))
+        except RulesError:
+            pass  # there is none
+        except (KeyError, TypeError, ValueError) as error:
+            self._log(f"table ip {self.frame.table} is not as it was written, and is replaced: {error!r}")
+        return "", NOTHING, ()
 
     def _depart(self, servers: Collection[Port]) -> None:
         now = time.monotonic()
@@ -207,6 +232,17 @@ class Node:
             for answer in nl.ask(_GET_TABLE, 0, body, protocol=nl.NETFILTER):
                 return nl.attributes(answer, 4)[_TABLE_HANDLE]
         return b""
+
+
+def _generation() -> bytes:
+    """Return the number of the rules of this network namespace: each transaction's is the next."""
+    for answer in nl.ask(_GET_GENERATION, 0, pack("=BBH", 0, 0, 0), protocol=nl.NETFILTER):
+        return nl.attributes(answer, 4)[_GENERATION]
+    return b""
+
+
+def _following(generation: bytes) -> bytes:
+    return pack("!I", (unpack("!I", generation)[0] + 1) % 2**32)
 
 
 def _unsure(before: Alive, after: Alive) -> Iterator[Port]:

@@ -34,6 +34,7 @@ that as the kernel sees it, so it makes room for others (nf_conntrack_core.c, ea
 from __future__ import annotations
 
 import hashlib
+from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Set
 from ipaddress import IPv4Network
 from socket import inet_aton
@@ -47,6 +48,7 @@ PREFIX = "services-"  # of tables' names
 # One connection in so many is counted; how long who has too many waits, and how long closed ones are kept.
 LEAST_ROOM = 1024  # of which shares are taken
 _SAMPLE, _PAUSE, _CLOSED_SECONDS = 16, "30s", 10
+_PICKING = 3  # rules of a chain that picks
 _LAYOUT, _PICK, _REFUSE = "layout-", "pick-", "refuse"
 # Marks of connections from here on are numbers of endpoints, of which there are fewer.
 _MARK, MOST_ENDPOINTS = 0x5E000000, 0x4000
@@ -102,9 +104,10 @@ class Frame(NamedTuple):
 
     @property
     def layout(self) -> str:
-        """The name of an empty chain that says which rules the table has."""
-        rules = "".join(_definitions(self))
-        return _LAYOUT + hashlib.sha256(rules.encode()).hexdigest()[:12]
+        """The name of an empty chain that says which rules the table has, and how many."""
+        definitions = list(_definitions(self))
+        digest = hashlib.sha256("".join(definitions).encode()).hexdigest()[:12]
+        return f"{_LAYOUT}{digest}-{sum(map(_rules, definitions))}"
 
 
 class State(NamedTuple):
@@ -174,11 +177,15 @@ def changes(frame: Frame, before: State, after: State) -> str:
 def read(listed: Mapping[str, Any]) -> tuple[str, State, frozenset[Port]]:
     """Return a table's layout, its state, and the servers that went, from what ``nft -j list table`` says.
 
-    Raises KeyError, TypeError or ValueError if it is no table of ours.
+    A table that lacks rules has no layout. Raises KeyError, TypeError or ValueError if it is no table of ours.
     """
     chains = [one["chain"]["name"] for one in listed["nftables"] if "chain" in one]
     layout = next((name for name in chains if name.startswith(_LAYOUT)), "")
     picks = {int(name.removeprefix(_PICK)) for name in chains if name.startswith(_PICK)}
+    rules = Counter(one["rule"]["chain"] for one in listed["nftables"] if "rule" in one)
+    picking = sum(rules.pop(f"{_PICK}{count}", 0) for count in picks)
+    if (picking, str(sum(rules.values()))) != (_PICKING * len(picks), layout.rpartition("-")[2]):
+        layout = ""
     elements = {}
     for one in listed["nftables"]:
         for kind in ("map", "set"):
@@ -278,6 +285,12 @@ def _masqueraded(frame: Frame) -> Iterator[str]:
 def _chain(name: str, rules: Iterable[str], hook: str = "") -> str:
     lines = [f"type {hook};", *rules] if hook else [*rules]
     return f"  chain {name} {{\n" + "".join(f"    {line}\n" for line in lines) + "  }\n"
+
+
+def _rules(definition: str) -> int:
+    """Return how many rules a definition has, if it is a chain's."""
+    lines = definition.splitlines()[1:-1] if definition.startswith("  chain ") else []
+    return sum(not line.startswith("    type ") for line in lines)
 
 
 def _pick(name: str, count: int) -> Iterator[str]:

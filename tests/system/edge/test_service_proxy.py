@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 
+from edge.services.rules import read
 from testbed import resources
 from testbed.access.components import Component
 from testbed.access.place import InNamespace
@@ -160,6 +161,15 @@ class Station:
     def rules(self) -> str:
         return self.node.run(["nft", "list", "ruleset"]).stdout
 
+    def table(self) -> object:
+        """Return what the proxy's table has: its layout, endpoints and servers; nothing if it is none."""
+        said = self.node.run(["nft", "-j", "-nn", "list", "table", "ip", "services-a"], check=False)
+        try:
+            layout, state, _ = read(json.loads(said.stdout))
+        except (KeyError, ValueError):
+            return None
+        return layout, state.endpoints, state.servers
+
     def connect(self, pod: str, address: str, count: int) -> Counter[str]:
         place = self.pod(pod) if pod else self.node
         return Counter(place.run(["python3", "-ISc", CONNECT, address, "80", str(count)]).json())
@@ -293,11 +303,26 @@ def test_clusters_on_one_node_do_not_meet(station: Station) -> None:
     assert station.connect("client", WEB, 5) == {"here-1": 5}
 
 
-def test_a_table_that_somebody_removes_is_written_again(station: Station) -> None:
+@pytest.mark.long(one_in=3)
+@pytest.mark.parametrize(
+    "harm",
+    [
+        "delete table ip services-a",
+        "flush table ip services-a",
+        "flush chain ip services-a pick-1",
+        "delete element ip services-a services { 10.96.0.10 . tcp . 80 }",
+        "delete element ip services-a servers { 10.61.0.3 . tcp . 8080 }",
+        "add element ip services-a services { 10.96.0.99 . tcp . 80 : goto pick-1 }",
+    ],
+)
+def test_what_somebody_does_to_the_table_is_undone(station: Station, harm: str) -> None:
     station.write({WEB: ["here-1"]})
-    station.node.run(["nft", "delete", "table", "ip", "services-a"])
-    until(lambda: "table ip services-a" in station.rules(), hint=station.proxy.last_words)
-    until(lambda: station.connect("client", WEB, 5) == {"here-1": 5})
+    until(lambda: station.connect("client", WEB, 2) == {"here-1": 2})
+    before = station.table()
+    station.node.run(["nft", harm])
+    assert station.table() != before
+    until(lambda: station.table() == before, hint=station.proxy.last_words)
+    assert station.connect("client", WEB, 5) == {"here-1": 5}
 
 
 WALK = """

@@ -115,7 +115,10 @@ LISTED: dict[str, list[dict[str, dict[str, Any]]]] = {
             {"concat": ["10.61.0.2", 6, 8080]},
             {"elem": {"val": {"concat": ["10.61.0.4", 6, 8080]}, "timeout": 86400, "expires": 5}},
         ]}},
-        {"chain": {"name": "layout-0123"}},
+        {"chain": {"name": "layout-0123-1"}},
+        {"chain": {"name": "pick-2"}},
+        {"rule": {"chain": "nat-output", "handle": 1}},
+        *[{"rule": {"chain": "pick-2", "handle": handle}} for handle in (2, 3, 4)],
         {"chain": {"name": "pick-2"}},
     ]
 }  # fmt: skip
@@ -123,9 +126,17 @@ LISTED: dict[str, list[dict[str, dict[str, Any]]]] = {
 
 def test_what_a_table_holds_is_read() -> None:
     layout, state, departed = read(LISTED)
-    assert layout == "layout-0123"
+    assert layout == "layout-0123-1"
     assert state == State({WEB: (ONE, TWO), DNS: ()}, servers(ONE), {2})
     assert departed == servers(THREE)
+
+
+@pytest.mark.parametrize("chain", ["nat-output", "pick-2"])
+def test_a_table_that_lacks_a_rule_has_no_layout(chain: str) -> None:
+    last = next(one for one in reversed(LISTED["nftables"]) if one.get("rule", {}).get("chain") == chain)
+    layout, state, _ = read({"nftables": [one for one in LISTED["nftables"] if one is not last]})
+    assert layout == ""
+    assert state.endpoints == {WEB: (ONE, TWO), DNS: ()}
 
 
 @pytest.mark.parametrize("missing", ["services", "endpoints", "servers"])
