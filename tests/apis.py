@@ -1,4 +1,4 @@
-"""A real API server of Kubernetes on loopback, with its etcd and nothing else: nodes are objects."""
+"""A real API server of Kubernetes, by default on loopback, with its etcd and nothing else: nodes are objects."""
 
 from __future__ import annotations
 
@@ -33,13 +33,13 @@ OURS = "/apis/addresses.contmec.dev/v1alpha1/clustercidrconfigs"
 class Api:
     """An API server, started and ended as often as a test likes; what it keeps stays. Raises LookupError."""
 
-    def __init__(self, directory: Path, *more: str) -> None:
+    def __init__(self, directory: Path, *more: str, address: str = "127.0.0.1") -> None:
         self.directory = directory
         self.kubernetes = binaries.find()
         client, peer, self.port = free_ports(3)
-        self.url = f"https://127.0.0.1:{self.port}"
+        self.url = f"https://{address}:{self.port}"
         authority = Authority(cast(Node, Local()), str(directory), "api")
-        serving = Subject("kube-apiserver", ["system:masters"], ["127.0.0.1"])
+        serving = Subject("kube-apiserver", ["system:masters"], [address])
         self.identity, self.authority = directory / "kube-apiserver.pem", directory / "authority.crt"
         self.identity.write_text(authority.identify(serving))
         self.admin = directory / "admin.pem"
@@ -50,8 +50,8 @@ class Api:
         self._etcd = self._start([str(packages.find("etcd-server", "etcd")), *etcd], "etcd")
         self._arguments = [
             str(self.kubernetes.path("kube-apiserver")),
-            *api_server_arguments(str(directory), "127.0.0.1", self.port, client, FIRST),
-            "--bind-address=127.0.0.1",
+            *api_server_arguments(str(directory), address, self.port, client, FIRST),
+            f"--bind-address={address}",
             f"--cert-dir={directory}",
             *more,
         ]
@@ -175,9 +175,11 @@ def config(name: str, ipv4: str = "", ipv6: str = "", **labels: str) -> Json:
 
 
 @contextmanager
-def served(directory: Path, *more: str, kinds: bool = True) -> Iterator[Api]:
+def served(
+    directory: Path, *more: str, kinds: bool = True, address: str = "127.0.0.1"
+) -> Iterator[Api]:
     """Lend an API server that runs, with both kinds of config."""
-    api = Api(directory, *more)
+    api = Api(directory, *more, address=address)
     try:
         api.start()
         if kinds:

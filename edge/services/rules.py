@@ -177,7 +177,7 @@ def changes(frame: Frame, before: State, after: State) -> str:
 def read(listed: Mapping[str, Any]) -> tuple[str, State, frozenset[Port]]:
     """Return a table's layout, its state, and the servers that went, from what ``nft -j list table`` says.
 
-    A table that lacks rules has no layout. Raises KeyError, TypeError or ValueError if it is no table of ours.
+    A table that lacks rules has no layout. Raises KeyError, TypeError or ValueError if it is none of ours.
     """
     chains = [one["chain"]["name"] for one in listed["nftables"] if "chain" in one]
     layout = next((name for name in chains if name.startswith(_LAYOUT)), "")
