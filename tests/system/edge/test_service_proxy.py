@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 
+from edge.services.annotations import AWARE_HINTS, ZONE_HINTS
 from edge.services.rules import read
 from testbed import resources
 from testbed.access.components import Component
@@ -107,6 +108,15 @@ with socket.create_connection((sys.argv[1], int(sys.argv[2])), timeout=20) as co
     print(connection.recv(99).decode(), flush=True)
 """
 
+# How many UDP flows to each range the kernel tracks from ports of a test.
+TRACKED = """
+import json, sys
+sys.path.insert(0, sys.argv[1])
+from ipaddress import IPv4Network
+from edge.services.conntrack import flows
+print(json.dumps([sum(1 for _ in flows(IPv4Network(one))) for one in sys.argv[2:]]))
+"""
+
 
 class Station:
     """A node, its pods, and what its proxies read."""
@@ -143,15 +153,19 @@ class Station:
     def pod(self, name: str) -> InNamespace:
         return InNamespace(name, self.node, f"/run/netns/{name}", PODS[name], "")
 
-    def proxy_of(self, cluster: str, services: str) -> Component:
+    def proxy_of(self, cluster: str, services: str, *more: str) -> Component:
         file = f"/run/services-{cluster}.json"
         command = ["/usr/bin/python3", "-IS", str(resources.EDGE), "services-proxy", "--cluster", cluster]
-        command += ["--services", services, "--pods", "10.61.0.0/24", "--node", "here", "--file", file]
+        command += ["--services", services, "--pods", "10.61.0.0/24", "--node", "here", "--file", file, *more]
         return Component("proxy", self.node, f"/run/proxy-{cluster}", command)
 
     def write(self, services: dict[str, Sequence[str]], cluster: str = "a") -> None:
         """Let services, by their addresses, have these pods as endpoints."""
-        text = json.dumps({"kind": "List", "items": [one for each in services.items() for one in of(*each)]})
+        self.write_objects([one for each in services.items() for one in of(*each)], cluster)
+
+    def write_objects(self, items: Sequence[Any], cluster: str) -> None:
+        """Let a proxy read these objects."""
+        text = json.dumps({"kind": "List", "items": items})
         path = f"/run/services-{cluster}.json"
         self.node.run(["sh", "-c", f"cat >{path}.new && mv {path}.new {path}"], stdin=text)
 
@@ -301,6 +315,53 @@ def test_clusters_on_one_node_do_not_meet(station: Station) -> None:
     assert "services-b" not in station.rules()
     assert "table ip containers" in station.rules()
     assert station.connect("client", WEB, 5) == {"here-1": 5}
+
+
+def test_one_local_one_hinted_and_one_that_ends_in_one_cluster(station: Station) -> None:
+    local, hinted, ending = ("10.97.1.1", "10.97.1.2", "10.97.1.3")
+    pods = {local: ["here-1", "there-1"], hinted: ["here-2", "there-2"], ending: ["here-1", "there-1"]}
+    services, slices = {}, {}
+    for address, names in pods.items():
+        services[address], slices[address] = of(address, names)
+    services[local]["spec"]["internalTrafficPolicy"] = "Local"
+    for one, node in zip(slices[local]["endpoints"], ("here", "there"), strict=True):
+        one["topology"] = {"kubernetes.io/hostname": node}
+    services[hinted]["metadata"] |= {"annotations": {AWARE_HINTS: "Auto"}}
+    hints = {PODS["here-2"]: ["north"], PODS["there-2"]: ["south"]}
+    slices[hinted]["metadata"]["annotations"] = {ZONE_HINTS: json.dumps(hints)}
+    for one, serving in zip(slices[ending]["endpoints"], (False, True), strict=True):
+        one["conditions"] = {"ready": False, "serving": serving, "terminating": True}
+
+    def write() -> None:
+        station.write_objects([*services.values(), *slices.values()], "c")
+
+    write()
+    proxy = station.proxy_of("c", "10.97.1.0/24", "--zone=south")
+    proxy.start()
+    until(lambda: ending in station.rules(), hint=proxy.last_words)
+    assert station.connect("client", local, 6) == {"here-1": 6}
+    assert station.connect("client", hinted, 6) == {"there-2": 6}
+    assert station.connect("client", ending, 6) == {"there-1": 6}
+    # None here, though there is one elsewhere; none for this zone; one that is ready, though others serve.
+    slices[local]["endpoints"] = slices[local]["endpoints"][1:]
+    slices[hinted]["endpoints"] = slices[hinted]["endpoints"][:1]
+    slices[ending]["endpoints"] += of(ending, ["here-2"])[1]["endpoints"]
+    write()
+    until(lambda: station.connect("client", ending, 6) == {"here-2": 6})
+    assert station.connect("client", local, 2) == {"ConnectionRefusedError": 2}
+    assert station.connect("client", hinted, 6) == {"here-2": 6}
+    proxy.kill()
+    station.node.run([*proxy.argv, "--leave"])
+
+
+def test_plain_flows_are_not_tracked_and_those_to_services_are(station: Station) -> None:
+    fresh = "10.96.0.13"  # to which no flow is
+    station.write({fresh: ["there-1"]})
+    until(lambda: station.connect("client", fresh, 2) == {"there-1": 2})
+    station.send(PODS["there-2"], 34_000, 5)  # where nobody listens
+    assert set(station.send(fresh, 34_000, 5).values()) == {"there-1"}
+    tracked = [*("python3", "-ISc", TRACKED, str(ROOT)), f"{PODS['there-2']}/32", f"{fresh}/32"]
+    assert station.node.run(tracked).json() == [0, 5]
 
 
 @pytest.mark.long(one_in=3)
