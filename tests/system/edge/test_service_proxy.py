@@ -358,7 +358,7 @@ def test_plain_flows_are_not_tracked_and_those_to_services_are(station: Station)
     fresh = "10.96.0.13"  # to which no flow is
     station.write({fresh: ["there-1"]})
     until(lambda: station.connect("client", fresh, 2) == {"there-1": 2})
-    station.send(PODS["there-2"], 34_000, 5)  # where nobody listens
+    station.send(PODS["there-2"], 34_000, 5, wait=0)  # where nobody listens
     assert set(station.send(fresh, 34_000, 5).values()) == {"there-1"}
     tracked = [*("python3", "-ISc", TRACKED, str(ROOT)), f"{PODS['there-2']}/32", f"{fresh}/32"]
     assert station.node.run(tracked).json() == [0, 5]
