@@ -610,9 +610,10 @@ class Changing:
 
     def step(self) -> None:
         """Change something of each."""
-        self._web = dict(
-            enumerate(self._chance.choice(("aabb", "aaabb", "ab", "aab", "abab", "aaabbb", "")), 1)
-        )
+        counts = self._chance.choice([(0, 0), (1, 1), (2, 2), (3, 3), (2, 1), (1, 2), (3, 2), (2, 3)])
+        self._web = {}
+        for zone, first, count in zip("ab", (1, 2), counts, strict=True):
+            self._web |= dict.fromkeys(self._chance.sample(range(first, ENDPOINTS + 1, 2), count), zone)
         self._steady = FIXED | dict(list({4: "b", 5: "a", 6: "b"}.items())[: self._chance.randrange(4)])
         self._world.scale("web", self._web)
         self._world.scale("steady", self._steady)
@@ -628,7 +629,7 @@ class Changing:
         return self._world.until_all_hold(*map(self._justified, self._world.zones))
 
     def _justified(self, zone: str) -> Holding:
-        """Return what is so in a zone: hints if both zones, which are alike, have as many endpoints."""
+        """Return what is so in a zone: of these counts, hints if both zones have as many endpoints."""
         zones = list(self._web.values())
         even = zones and zones.count("a") == zones.count("b")
         web = {number: own for number, own in self._web.items() if not even or own == zone}
