@@ -1,4 +1,4 @@
-"""A real API server of Kubernetes, by default on loopback, with its etcd and nothing else: nodes are objects."""
+"""A real API server of Kubernetes, on loopback unless told otherwise, with its etcd: nodes are objects."""
 
 from __future__ import annotations
 
@@ -175,9 +175,7 @@ def config(name: str, ipv4: str = "", ipv6: str = "", **labels: str) -> Json:
 
 
 @contextmanager
-def served(
-    directory: Path, *more: str, kinds: bool = True, address: str = "127.0.0.1"
-) -> Iterator[Api]:
+def served(directory: Path, *more: str, kinds: bool = True, address: str = "127.0.0.1") -> Iterator[Api]:
     """Lend an API server that runs, with both kinds of config."""
     api = Api(directory, *more, address=address)
     try:

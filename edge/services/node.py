@@ -210,7 +210,7 @@ class Node:
         self._picks = set(state.picks)
 
     def _listed(self) -> tuple[str, State, Collection[Port]]:
-        """Return the layout and the state of the table that is there, and servers that went, if it is ours."""
+        """Return the layout and the state of the table there, and servers that went, if it is ours."""
         try:
             return rules.read(json.loads(nft(["-j", "-nn", "list", "table", "ip", self.frame.table])))
         except RulesError:
