@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import json
+import os
 import subprocess
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
@@ -256,13 +257,25 @@ def _unsure(before: Alive, after: Alive) -> Iterator[Port]:
 
 
 def nft(arguments: Sequence[str], text: str = "") -> str:
-    """Run nft. Raises RulesError if it fails, OSError if it cannot be started."""
-    try:
-        done = subprocess.run(
-            ["nft", *arguments], input=text, capture_output=True, text=True, timeout=NFT_SECONDS, check=False
-        )
-    except subprocess.TimeoutExpired:
-        raise RulesError(f"nft has not answered for {NFT_SECONDS:g} s") from None
+    """Run nft. Raises RulesError if it fails, OSError if it cannot be started.
+
+    All of the text is there when it starts: of a pipe it would read, and do, what a proxy that is killed has
+    written until then.
+    """
+    with os.fdopen(os.memfd_create("nft"), "w+", encoding="utf-8") as file:
+        file.write(text)
+        file.seek(0)
+        try:
+            done = subprocess.run(
+                ["nft", *arguments],
+                stdin=file,
+                capture_output=True,
+                text=True,
+                timeout=NFT_SECONDS,
+                check=False,
+            )
+        except subprocess.TimeoutExpired:
+            raise RulesError(f"nft has not answered for {NFT_SECONDS:g} s") from None
     if done.returncode != 0:
         raise RulesError(f"nft: {done.stderr.strip()[:400]}")
     return done.stdout

@@ -160,9 +160,10 @@ class Proxy:
                 if self._pending and self._ready() and now - written >= GATHER_SECONDS:
                     written = time.monotonic()
                     self._write()
-            except (RulesError, OSError) as error:
-                self._log.once(f"tried again: {error}")
-                self._tell(Event(WARNING, FAILED, str(error)))
+            except Exception as error:  # of any kind: who ended would serve nothing new
+                problem = str(error) if isinstance(error, (RulesError, OSError)) else repr(error)
+                self._log.once(f"tried again: {problem}")
+                self._tell(Event(WARNING, FAILED, problem))
                 self._pending = True
                 stop.wait(GATHER_SECONDS)
 

@@ -166,12 +166,15 @@ class FakeNode:
         self.did.append("remove")
 
 
-def test_services_are_left_to_whoever_serves_them_and_only_as_long(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("error", [RulesError("nft: no"), KeyError("nft: no")])
+def test_services_are_left_to_whoever_serves_them_and_only_as_long(
+    monkeypatch: pytest.MonkeyPatch, error: Exception
+) -> None:
     found: list[str] = ["kube-proxy, mode iptables"]
 
     def serving(*_: object) -> str:
         if not found:
-            raise RulesError("nft: no")
+            raise error
         return found[0]
 
     monkeypatch.setattr(proxy, "Node", FakeNode)
