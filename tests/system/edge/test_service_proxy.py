@@ -362,6 +362,7 @@ def test_plain_flows_are_not_tracked_and_those_to_services_are(station: Station)
     assert set(station.send(fresh, 34_000, 5).values()) == {"there-1"}
     tracked = [*("python3", "-ISc", TRACKED, str(ROOT)), f"{PODS['there-2']}/32", f"{fresh}/32"]
     assert station.node.run(tracked).json() == [0, 5]
+    assert "by somebody else" not in station.said("/run/proxy-a/log")  # others write rules, but not there
 
 
 @pytest.mark.long(one_in=3)
