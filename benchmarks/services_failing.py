@@ -144,22 +144,22 @@ ip -n flooder route add default via 10.63.0.1 && ip route add 10.63.0.0/24 via 1
 ip -n node-1 address add 10.63.0.1/24 dev flooder && ip -n node-1 link set flooder up
 ip netns exec flooder sh -c 'echo 1024 65535 >/proc/sys/net/ipv4/ip_local_port_range'
 """
-# Connects so often, to addresses by turns; says how many it got.
+# Connects so often, to addresses by turns, for some seconds at most; says how many it got.
 FLOOD = """
-import socket, struct, sys
-count, addresses, got, failed = int(sys.argv[1]), sys.argv[3:], 0, 0
+import socket, struct, sys, time
+count, addresses, got, end = int(sys.argv[1]), sys.argv[3:], 0, time.monotonic() + 25
 for number in range(count):
     try:
-        connection = socket.create_connection((addresses[number % len(addresses)], 80), timeout=0.2)
+        connection = socket.create_connection((addresses[number % len(addresses)], 80), timeout=5)
         connection.recv(99)
         got += 1
         if sys.argv[2] == "open":
             connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
         connection.close()
     except OSError:
-        failed += 1
-        if failed > 100:
-            break
+        pass
+    if time.monotonic() > end:
+        break
 print(got)
 """
 # So that what was opened stays open for all that the node can see.
@@ -244,9 +244,9 @@ class Program:
         self._process.kill()
         self._process.wait()
 
-    def freeze(self) -> None:
-        """Let it stand still for ever."""
-        self._process.send_signal(signal.SIGSTOP)
+    def freeze(self, frozen: bool) -> None:
+        """Let it stand still, or go on."""
+        self._process.send_signal(signal.SIGSTOP if frozen else signal.SIGCONT)
 
 
 class Telling:
@@ -524,36 +524,45 @@ def switch(world: World, rounds: int, _: random.Random) -> Document:
     }
 
 
-def flood(world: World, rounds: int, _: random.Random) -> Document:
+def flood(world: World, rounds: int, chance: random.Random) -> Document:
     """Open more connections than the kernel has room for, which end or stay, with the limit and without."""
+    del chance  # nothing is left to it
     run(["sh", "-ec", FLOODER])
-    world.service("steady", STEADY)
-    world.service("extra", EXTRA)
-    for name in ("web", "steady", "extra"):
-        world.scale(name, {1: "a", 2: "b"})
-    both = {1: "a", 2: "b"}
-    world.until_all_hold(ports(WEB, both) | ports(STEADY, both) | ports(EXTRA, both))
+    services = {"web": WEB, "steady": STEADY, "extra": EXTRA}
+    for name in ("steady", "extra"):
+        world.service(name, services[name])
     found: Document = {}
-    for limited in (True, False):
-        if not limited:
-            world.proxies[1].freeze()
-            run(inside("node-1", "nft", "flush", "chain", "ip", "services-bench", "begin"))
-        for which in ("closed", "open"):
-            run(inside("node-1", *PYTHON, FLUSH, str(ROOT)))
-            if which == "open":
-                run(["sh", "-ec", NO_END])
-            room = int(run(inside("node-1", *PYTHON, FILL, str(ROOT), "90000")))
-            server = Telling("", SERVE, ENDPOINTS, *(["open"] if which == "open" else []))
-            client = Telling("pod-1", ASK, WEB, 50, 0)
-            opened = int(run(inside("flooder", *PYTHON, FLOOD, str(rounds), which, WEB, STEADY, EXTRA)))
-            asked = client.said()
-            server.said()
-            if which == "open":
-                run(["sh", "-ec", AN_END])
-            found[f"{which}, {'limited' if limited else 'unlimited'}"] = {
-                "room": room, "opened": opened, "others": len(asked), **lost([asked]),
-            }  # fmt: skip
+    cases = [(limited, which) for limited in ("limited", "unlimited") for which in ("closed", "open")]
+    for number, (limited, which) in enumerate(cases, 1):
+        # An endpoint each: servers remember whom they closed.
+        endpoints = {number: "a"}
+        for name in services:
+            world.scale(name, endpoints)
+        expected = [ports(address, endpoints) for address in services.values()]
+        world.until_all_hold(expected[0] | expected[1] | expected[2])
+        found[f"{which}, {limited}"] = flooded(world, rounds, which, limited == "limited")
     return found
+
+
+def flooded(world: World, rounds: int, which: str, limited: bool) -> Document:
+    """Open connections of one pod, and return what became of another's."""
+    world.proxies[1].freeze(True)  # it would mend what is flushed
+    if not limited:
+        run(inside("node-1", "nft", "flush", "chain", "ip", "services-bench", "begin"))
+    run(inside("node-1", *PYTHON, FLUSH, str(ROOT)))
+    if which == "open":
+        run(["sh", "-ec", NO_END])
+    room = int(run(inside("node-1", *PYTHON, FILL, str(ROOT), "90000")))
+    server = Telling("", SERVE, ENDPOINTS, *(["open"] if which == "open" else []))
+    client = Telling("pod-1", ASK, WEB, 50, 0)
+    opened = int(run(inside("flooder", *PYTHON, FLOOD, str(rounds), which, WEB, STEADY, EXTRA)))
+    asked = client.said()
+    server.said()
+    if which == "open":
+        run(["sh", "-ec", AN_END])
+    world.proxies[1].freeze(False)
+    times = [took for _, took, _, _ in asked]
+    return {"room": room, "opened": opened, "others": len(asked), **lost([asked]), "others_s": spread(times)}
 
 
 def kills(world: World, rounds: int, chance: random.Random) -> Document:
