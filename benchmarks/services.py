@@ -27,13 +27,14 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
+from struct import pack, unpack
 from typing import Any, NamedTuple
 
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
+from edge import netlink as nl  # noqa: E402
 from edge.http import Json  # noqa: E402
-from edge.services.node import generation  # noqa: E402
 from testbed.supplies import getting  # noqa: E402
 from tests.apis import Api, served  # noqa: E402
 from tests.ports import free_ports  # noqa: E402
@@ -91,6 +92,7 @@ while True:
         time.sleep(0.005)
 print(time.monotonic())
 """
+_GET_GENERATION, _ID = 10 << 8 | 16, 1  # NFT_MSG_GETGEN, NFTA_GEN_ID
 
 
 class Asked(NamedTuple):
@@ -103,10 +105,10 @@ class Asked(NamedTuple):
 
 
 class Proxy(NamedTuple):
-    """A program under test: its command, and what is another whenever rules were written."""
+    """A program under test: its command, and how often it says, or the kernel, that rules were written."""
 
     command: list[str]
-    written: Callable[[], object]
+    written: Callable[[], int]
     apart: float  # seconds between changes
     environment: dict[str, str]
 
@@ -282,14 +284,21 @@ def one_change(api: Api, proxy: Proxy, last: int, endpoints: int, number: int) -
 
     Return how long it took until rules were written, and until the API answered (ms).
     """
-    before = proxy.written()
+    count = proxy.written()
     whole: Any = sliced(last, last + 1, endpoints)["endpoints"]
     begun = time.monotonic()
     api.patch(f"{SLICES}/s{last}", {"endpoints": whole[1:] if number % 2 == 0 else whole})
     heard = time.monotonic()
-    while proxy.written() == before:
+    while proxy.written() == count:
         time.sleep(0.0005)
     return (time.monotonic() - begun) * 1000, (heard - begun) * 1000
+
+
+def generation() -> int:
+    """Return how often the kernel has taken rules of nftables."""
+    for answer in nl.ask(_GET_GENERATION, 0, pack("=BBH", 0, 0, 0), protocol=nl.NETFILTER):
+        (number,) = unpack("!I", nl.attributes(answer, 4)[_ID])
+    return int(number)
 
 
 def answered(address: str, patience: float) -> float | None:

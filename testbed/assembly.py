@@ -156,7 +156,7 @@ def _missing_for_machines() -> Iterable[str]:
 def _without_services(addressing: Addressing) -> Iterable[Fault]:
     """Yield that services are not there."""
     if addressing.scenario.services:
-        yield Fault(("services",), "only --provider netns serves them: remove them")
+        yield Fault(("services",), "clusters that are there already get none: remove them")
 
 
 def _refused_by_cni(addressing: Addressing) -> Iterable[Fault]:
@@ -182,7 +182,6 @@ def _refused_by_machines(addressing: Addressing) -> Iterable[Fault]:
             words = f"{cluster.backend} has daemons on the nodes, which only --provider netns runs"
             yield Fault(("clusters", name, "backend"), words)
     yield from enforcements.of(addressing).missing(here=False)
-    yield from _without_services(addressing)
 
 
 # What a testbed can do without, and what says what is missing for it.

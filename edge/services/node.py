@@ -121,10 +121,10 @@ class Node:
             self._handle, self._picks = b"", set()
         self._known = False  # until it is known to be done
         if text:
-            following = _following(generation())
+            following = _following(_generation())
             nft(["-f", "-"], text)
             # If somebody else has written at the same time, it is looked what that was.
-            self._generation = following if generation() == following else b""
+            self._generation = following if _generation() == following else b""
             self._layout = self.frame.layout
             self._handle = self._handle or self._handle_now()
         for port in before.endpoints:
@@ -160,8 +160,8 @@ class Node:
         Nothing is read unless somebody has written rules; and that may be nothing of this table. Raises
         RulesError and OSError.
         """
-        now = generation()
-        if not self._known or now == self._generation:
+        generation = _generation()
+        if not self._known or generation == self._generation:
             return True
         begun = time.monotonic()
         if self._handle_now() != self._handle:
@@ -172,7 +172,7 @@ class Node:
             layout, state, _ = self._listed()
             self._verify_at = time.monotonic() + (time.monotonic() - begun) / VERIFYING
             if (layout, state.endpoints, state.servers) == (self._layout, self._endpoints, self._servers):
-                self._generation = now
+                self._generation = generation
                 return True
             what = "changed"
         self._log(f"table ip {self.frame.table} was {what} by somebody else: it is made what it was")
@@ -203,7 +203,7 @@ class Node:
 
     def _read(self) -> None:
         """Take over the table that is there; nothing if none of ours is."""
-        self._generation = generation()
+        self._generation = _generation()
         self._layout, state, departed = self._listed()
         self._depart(departed)
         self._handle = self._handle_now()
@@ -235,15 +235,15 @@ class Node:
         return b""
 
 
-def generation() -> bytes:
+def _generation() -> bytes:
     """Return the number of the rules of this network namespace: each transaction's is the next."""
     for answer in nl.ask(_GET_GENERATION, 0, pack("=BBH", 0, 0, 0), protocol=nl.NETFILTER):
         return nl.attributes(answer, 4)[_GENERATION]
     return b""
 
 
-def _following(number: bytes) -> bytes:
-    return pack("!I", (unpack("!I", number)[0] + 1) % 2**32)
+def _following(generation: bytes) -> bytes:
+    return pack("!I", (unpack("!I", generation)[0] + 1) % 2**32)
 
 
 def _unsure(before: Alive, after: Alive) -> Iterator[Port]:

@@ -34,21 +34,21 @@ _ENTRIES_AT, _ENTRY_BYTES = 40, 112  # of struct ipt_get_entries, struct ipt_ent
 def serving(services: IPv4Network, table: str) -> str:
     """Return who else serves addresses of a range here, if ``table`` is ours; nothing if nobody does.
 
-    Where two proxies like ours have one range, the first stays. Raises RulesError and OSError.
+    Where two proxies like ours have one range, the first stays. Raises OSError.
     """
     tables = set(_tables())
     for mode, addresses in (
         ("iptables", _in_chain(_NAT, _CHAIN) if _NAT in tables else ()),
         ("iptables-legacy", _legacy()),
         ("ipvs", _virtual_servers()),
-        ("nftables", _of_text("map", "kube-proxy", "service-ips") if "kube-proxy" in tables else ()),
+        ("nftables", _named("map", "kube-proxy", "service-ips") if "kube-proxy" in tables else ()),
     ):
         if any(address in services for address in addresses):
             return f"kube-proxy, mode {mode}"
     if table not in tables:
         for other in sorted(one for one in tables if one.startswith(PREFIX)):
-            text = nft(["-n", "list", "chain", "ip", other, "nat-prerouting"])
-            if any(IPv4Network(one).overlaps(services) for one in _ADDRESS.findall(text)):
+            theirs = _ADDRESS.findall(_listed("chain", other, "nat-prerouting"))
+            if any(IPv4Network(one).overlaps(services) for one in theirs):
                 return f"the proxy that has table ip {other}"
     return ""
 
@@ -63,17 +63,21 @@ def _in_chain(table: str, chain: str) -> Iterable[IPv4Address]:
     body = _HEAD + nl.named(1, table) + nl.named(3, chain)  # NFTA_CHAIN_TABLE, _NAME
     with nl.Ignoring(errno.ENOENT):
         for _ in nl.ask(_GET_CHAIN, 0, body, protocol=nl.NETFILTER):
-            return _of_text("chain", table, chain)
+            return _named("chain", table, chain)
     return ()
 
 
-def _of_text(kind: str, table: str, name: str) -> Iterable[IPv4Address]:
-    """Yield the addresses in what nft lists, which may have gone meanwhile."""
+def _named(kind: str, table: str, name: str) -> Iterator[IPv4Address]:
+    found = _ADDRESS.findall(_listed(kind, table, name))
+    yield from (IPv4Address(one) for one in found if "/" not in one)
+
+
+def _listed(kind: str, table: str, name: str) -> str:
+    """Return what nft lists; nothing of what has gone meanwhile."""
     try:
-        text = nft(["-n", "list", kind, "ip", table, name])
+        return nft(["-n", "list", kind, "ip", table, name])
     except RulesError:
-        return
-    yield from (IPv4Address(one) for one in _ADDRESS.findall(text) if "/" not in one)
+        return ""
 
 
 def _virtual_servers() -> Iterator[IPv4Address]:
@@ -111,7 +115,7 @@ def _legacy() -> Iterator[IPv4Address]:
 def _entries() -> bytes:
     """Return the rules of the older iptables' table nat, as the kernel has them. Raises OSError."""
     name = _NAT.encode().ljust(32, b"\0")
-    with socket.socket(socket.AF_INET, socket.SOCK_RAW, socket.IPPROTO_RAW) as kernel:
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as kernel:
         info = _asked(kernel, _GET_INFO, name.ljust(_INFO_BYTES, b"\0"))
         (size,) = unpack_from("=I", info, _SIZE_AT)
         asked = (name + pack("=I", size)).ljust(_ENTRIES_AT + size, b"\0")

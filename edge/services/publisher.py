@@ -263,6 +263,6 @@ def parse(arguments: Sequence[str]) -> Options:
 
 def _delays(text: str) -> Delays:
     try:
-        return delays_of(text if "=" in text else Path(text).read_text(encoding="utf-8"))
+        return delays_of(text if "=" in text or not text else Path(text).read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
         raise argparse.ArgumentTypeError(str(error)) from None

@@ -7,9 +7,9 @@ address, never a part of what it asks for there.
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterator
-from ipaddress import IPv4Address, IPv4Network
-from typing import NamedTuple, Optional
+from collections.abc import Iterator, Mapping
+from ipaddress import IPv4Address, IPv4Network, ip_network
+from typing import Any, NamedTuple, Optional
 
 from edge.http import Json
 from edge.services.rules import TCP, UDP
@@ -31,7 +31,7 @@ class Support(NamedTuple):
     left: tuple[str, ...] = ()
 
 
-def supported(service: Json, services: Optional[IPv4Network]) -> Support:  # noqa: UP045 (Python 3.9)
+def supported(service: Mapping[str, Any], services: Optional[IPv4Network]) -> Support:  # noqa: UP045 (Python 3.9)
     """Return what is done for a service where services have such addresses, or any if that is not known."""
     try:
         spec = service.get("spec") or {}
@@ -39,19 +39,19 @@ def supported(service: Json, services: Optional[IPv4Network]) -> Support:  # noq
             return Support("")
         address = _address(spec)
         why = _unfit(spec, address, services)
-        return (
-            Support("", (f"{why}: {_ALONE}",))
-            if why
-            else Support(address, (*_beyond(spec), *_unread(service)))
-        )
+        if why:
+            return Support("", (f"{why}: {_ALONE}",))
+        return Support(address, (*_beyond(spec), *_unread(service)))
     except UNREADABLE as error:
         return Support("", (f"cannot be read ({error!r}): {_ALONE}",))
 
 
 def service_range(text: str) -> IPv4Network:
-    """Return the range of services that an option is. Raises ArgumentTypeError."""
+    """Return the IPv4 range that an option is, or of two families has. Raises ArgumentTypeError."""
     try:
-        return IPv4Network(text)
+        return next(one for one in map(ip_network, text.split(",")) if isinstance(one, IPv4Network))
+    except StopIteration:
+        raise argparse.ArgumentTypeError(f"{text[:60]!r} is no range of IPv4") from None
     except ValueError as error:
         raise argparse.ArgumentTypeError(str(error)) from None
 
@@ -93,7 +93,7 @@ def _unfit(spec: Json, address: str, services: Optional[IPv4Network]) -> str:  #
     return ""
 
 
-def _unread(service: Json) -> Iterator[str]:
+def _unread(service: Mapping[str, Any]) -> Iterator[str]:
     policy = policies_of(service).internal
     if policy not in (CLUSTER.internal, LOCAL):
         yield f"{INTERNAL_POLICY}: must be Cluster or Local, not {policy!r}: read as Cluster"

@@ -19,6 +19,7 @@ from edge.services.explanation import Explanation, Report, explain
 from edge.services.hints import Delays
 from edge.services.publication import known
 from edge.services.selection import policies_of
+from edge.services.support import supported
 from testbed.clusters.kubeconfigs import Outside
 from testbed.clusters.questions import ABSENT, FORBIDDEN, listed, raw
 
@@ -91,6 +92,7 @@ def _notes(answers: Answers, explained: Mapping[str, Explanation], asked: Wish) 
         yield "the built-in controller has made no EndpointSlice: has the service a selector?"
     if not asked.built_in and any(one.pending for one in explained.values()):
         yield PENDING
+    yield from (f"edge services-proxy: {text}" for text in supported(answers.service, None).left)
     said = [one for one in answers.events if str(one.get("reason", "")).startswith(REASONS)]
     if said:
         yield f"its last event: {said[-1]['reason']}: {said[-1].get('message', '')}"

@@ -122,8 +122,7 @@ class ClusterServices:
         return self._component("services' proxy", node, "services-proxy", told)
 
     def _publisher(self, master: Node) -> Component:
-        delays = service_hints.delays(self._addressing.scenario)
-        text = ",".join(f"{one}:{other}={seconds}" for (one, other), seconds in delays.items())
+        text = service_hints.text_of_delays(self._addressing.scenario)
         told = ["--delays", text] if text else []
         return self._component("publisher of hints", master, PUBLISHER, told)
 

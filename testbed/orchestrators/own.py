@@ -26,6 +26,7 @@ from testbed.overlays.daemons import Find, Joining
 from testbed.overlays.registry import of_cluster
 from testbed.runtime.cni import Attached, attachments
 from testbed.runtime.services import answer_themselves
+from testbed.scenario import services
 from testbed.scenario.addressing import Addressing, Found
 from testbed.supplies import binaries, images, packages
 
@@ -107,7 +108,7 @@ class KubernetesOrchestrator(Orchestrator):
     def _make(self) -> None:
         """Make each cluster's parts, none of them started."""
         programs = self._programs
-        serving = {service.cluster for service in self._scenario.services.values()}
+        serving = services.clusters(self._scenario)
         for name, cluster in self._scenario.clusters.items():
             control_plane = ControlPlane(self._addressing, name, self._nodes[cluster.master], programs)
             self._control_planes[name] = control_plane

@@ -12,12 +12,10 @@ from typing import Any
 from testbed.kubernetes.addresses import DEPLOY, KIND, NAME, NAMESPACE, told
 from testbed.kubernetes.control_plane import endpoint
 from testbed.kubernetes.manifests import Manifest, list_of, name_of
-from testbed.scenario import blocks, reading
+from testbed.provisioning import installation
+from testbed.scenario import blocks
 from testbed.scenario.addressing import Addressing
 from testbed.supplies.bundle import Archive
-
-# By this the pod is another when the image is, though that has the same name.
-IMAGE_DIGEST = "addresses.contmec.dev/image"
 
 
 def tell(addressing: Addressing, cluster: str, image: Archive) -> dict[str, Any]:
@@ -37,8 +35,7 @@ def tell(addressing: Addressing, cluster: str, image: Archive) -> dict[str, Any]
 
 
 def _installation(addressing: Addressing, cluster: str, image: Archive) -> list[Manifest]:
-    files = [file for part in ("kinds", "manifests") for file in sorted((DEPLOY / part).glob("*.yaml"))]
-    found: list[Manifest] = [reading.parse(file.read_text(encoding="utf-8")) for file in files]
+    found = list(installation.read(DEPLOY / "kinds", DEPLOY / "manifests"))
     for one in found:
         if one["kind"] == "Deployment":
             _fit(one, addressing, cluster, image)
@@ -49,12 +46,9 @@ def _fit(deployment: Manifest, addressing: Addressing, cluster: str, image: Arch
     """Let a Deployment run where the image and the API are."""
     host, port = endpoint(addressing, cluster)
     deployment["spec"]["replicas"] = 1
-    template = deployment["spec"]["template"]
-    template["metadata"]["annotations"] = {IMAGE_DIGEST: image.digest}
+    container = installation.fit(deployment, image)
     master = addressing.scenario.clusters[cluster].master
-    template["spec"]["nodeSelector"][blocks.HOSTNAME] = name_of(master)
-    (container,) = template["spec"]["containers"]
-    container["image"] = image.name
+    deployment["spec"]["template"]["spec"]["nodeSelector"][blocks.HOSTNAME] = name_of(master)
     container["env"] = [
         {"name": "KUBERNETES_SERVICE_HOST", "value": host},
         {"name": "KUBERNETES_SERVICE_PORT", "value": str(port)},

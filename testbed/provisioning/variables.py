@@ -32,11 +32,12 @@ from testbed.kubernetes.worker import FIXED_PLACES, render_containerd, render_ne
 from testbed.kubernetes.worker import SETTINGS as KUBELET_SETTINGS
 from testbed.overlays.registry import of_cluster
 from testbed.providers.ssh.inventory import Machine
-from testbed.provisioning import addresses, kubeadm
+from testbed.provisioning import addresses, kubeadm, services
 from testbed.scenario import Scenario, ScenarioError, blocks, enforcements
 from testbed.scenario.addressing import Addressing
 from testbed.scenario.descriptions import OURS
 from testbed.scenario.faults import Fault
+from testbed.scenario.services import clusters
 from testbed.supplies.bundle import Archive, Bundle
 from testbed.supplies.versions import Version
 
@@ -192,10 +193,11 @@ def _cell(
 def _images(scenario: Scenario, cluster: str, node: str, bundle: Bundle) -> list[Archive]:
     """Return the images that a cluster's part of a machine needs."""
     wanted = scenario.clusters[cluster]
+    for_services = [bundle.for_services] if cluster in clusters(scenario) else []
     if wanted.master != node:
-        return bundle.for_pods
+        return [*bundle.for_pods, *for_services]
     for_addresses = [bundle.for_addresses] if wanted.pod_cidrs is not None else []
-    return [*bundle.for_pods, *bundle.for_control_planes, *for_addresses]
+    return [*bundle.for_pods, *for_services, *bundle.for_control_planes, *for_addresses]
 
 
 def _master(
@@ -205,9 +207,11 @@ def _master(
     scenario, own = addressing.scenario, str(addressing.pod_subnet(cluster, node))
     given = scenario.clusters[cluster].pod_cidrs is not None
     spec = {} if given else {"podCIDR": own, "podCIDRs": [own]}
+    served = cluster in clusters(scenario)
     return {
         "as_node": json.dumps({"metadata": {"labels": blocks.labels_of(scenario, node)}, "spec": spec}),
         "addresses": addresses.tell(addressing, cluster, bundle.for_addresses) if given else {},
+        "services": services.tell(addressing, cluster, bundle.for_services) if served else {},
         "kubeadm_option": kubeadm.option(bundle.version, cluster),
         "patches_directory": patches(cluster),
         "patches": kubeadm.render_patches(),

@@ -171,7 +171,7 @@ class Proxies:
 
     def __init__(self, addressing: Addressing, nodes: Mapping[str, Node]) -> None:
         self._addressing = addressing
-        self._clusters = list(dict.fromkeys(one.cluster for one in addressing.scenario.services.values()))
+        self._clusters = services.clusters(addressing.scenario)
         self._members = [
             (cluster, nodes[node]) for cluster in self._clusters for node in addressing.members(cluster)
         ]

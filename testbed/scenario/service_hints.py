@@ -42,6 +42,11 @@ def delays(scenario: Scenario) -> dict[tuple[str, str], float]:
     return {(one, other): zones[one].delay + zones[other].delay for one, other in combinations(zones, 2)}
 
 
+def text_of_delays(scenario: Scenario) -> str:
+    """Return the same as who publishes hints is told it; empty without zones."""
+    return ",".join(f"{one}:{other}={seconds}" for (one, other), seconds in delays(scenario).items())
+
+
 def slice_of(scenario: Scenario, service: str, addresses: Mapping[str, str], ready: Collection[str]) -> Slice:
     """Return a service's endpoints, of those of its pods that have ``addresses``."""
     pods = [name for name in scenario.services[service].pods if name in addresses]

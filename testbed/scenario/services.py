@@ -36,6 +36,11 @@ def free_ranges(scenario: Scenario) -> dict[str, IPv4Network | None]:
     return {name: one.service_cidr or next(free, None) for name, one in scenario.clusters.items()}
 
 
+def clusters(scenario: Scenario) -> list[str]:
+    """Return the clusters that have services."""
+    return list(dict.fromkeys(service.cluster for service in scenario.services.values()))
+
+
 def addresses(scenario: Scenario, within: Ranges) -> dict[str, IPv4Address]:
     """Return each service's address: what it says, else the next of its cluster's range that is free.
 

@@ -14,7 +14,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from testbed import resources
-from testbed.supplies import addresses, cache, images, versions
+from testbed.supplies import addresses, cache, images, services, versions
 from testbed.supplies.binaries import FLANNELD, Binaries
 from testbed.supplies.images import WAIT, Entry
 from testbed.supplies.versions import Version
@@ -26,6 +26,7 @@ CONTROL_PLANE = ("kube-apiserver", "kube-controller-manager", "kube-scheduler")
 REFERENCE = ("loopback", "bridge", "host-local", "bandwidth", "ptp", "firewall", "macvlan")
 SITE = "testbed.local"  # which does not exist: see testbed.supplies.images
 ETCD = f"{SITE}/etcd:1"
+OF_EDGE = {addresses.IMAGE: addresses.START, services.IMAGE: services.START}
 MAKE = "./invokew kubernetes.bundle --to"
 
 
@@ -70,17 +71,25 @@ class Bundle:
     @property
     def for_addresses(self) -> Archive:
         """The image of the controller that gives nodes their blocks. Raises LookupError if there is none."""
-        for one in self.images:
-            if one.name == addresses.IMAGE:
-                return one
-        where = self.directory
-        raise LookupError(f"--from: {where} has no image {addresses.IMAGE}: make it with {MAKE} {where}")
+        return self._image(addresses.IMAGE)
+
+    @property
+    def for_services(self) -> Archive:
+        """The image of services' proxies, and of who publishes hints. Raises LookupError if there is none."""
+        return self._image(services.IMAGE)
 
     @property
     def for_pods(self) -> list[Archive]:
         """The images that every cell needs."""
-        others = (*(one.name for one in self.for_control_planes), addresses.IMAGE)
+        others = (*(one.name for one in self.for_control_planes), *OF_EDGE)
         return [one for one in self.images if one.name not in others]
+
+    def _image(self, name: str) -> Archive:
+        for one in self.images:
+            if one.name == name:
+                return one
+        where = self.directory
+        raise LookupError(f"--from: {where} has no image {name}: make it with {MAKE} {where}")
 
 
 def image_name(program: str, version: Version) -> str:
@@ -159,6 +168,7 @@ def _write_images(programs: Binaries, directory: Path) -> list[Archive]:
         images.TRAFFIC: images.traffic_files(),
         ETCD: images.programs({"etcd": "etcd-server"}),
         addresses.IMAGE: addresses.files(),
+        services.IMAGE: services.files(),
         **{
             image_name(program, programs.version): [
                 Entry(f"{images.PROGRAMS}/{program}", programs.path(program).read_bytes(), mode=0o755)
@@ -168,7 +178,7 @@ def _write_images(programs: Binaries, directory: Path) -> list[Archive]:
     }
     archives = []
     for name, files in contents.items():
-        data, digest = images.render(name, files, addresses.START if name == addresses.IMAGE else WAIT)
+        data, digest = images.render(name, files, OF_EDGE.get(name, WAIT))
         file = f"{name.rpartition('/')[2].replace(':', '-')}.tar"
         (directory / file).write_bytes(data)
         archives.append(Archive(name, f"images/{file}", digest))

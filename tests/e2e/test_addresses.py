@@ -28,7 +28,7 @@ from testbed.providers.ssh.inventory import Machine
 from testbed.provisioning import provision, variables
 from testbed.provisioning.provision import PlaybookError
 from testbed.scenario import load
-from testbed.supplies import addresses, binaries, packages
+from testbed.supplies import addresses, binaries, packages, services
 from testbed.supplies.bundle import Archive, Bundle
 from tests import cases, hinted, pythons
 from tests.apis import NODES, OURS, Api, Controller, config, controlled, served, within
@@ -479,6 +479,8 @@ def test_a_playbook_has_the_controller_give_nodes_the_scenarios_blocks_and_then_
             "worker-02": ["172.16.32.0/27"],
             "worker-03": ["172.16.40.0/29"],
         }
+        for workload in ("daemonsets/proxy", "deployments/hints"):
+            assert api.get(f"/apis/apps/v1/namespaces/concorde-services/{workload}")
         if scenario == "the same":
             assert provision.run(playbook, hosts, lambda _: None).changed == {"master-01": 0}
             return
@@ -493,9 +495,10 @@ def test_a_playbook_has_the_controller_give_nodes_the_scenarios_blocks_and_then_
 def a_master(api: Api, directory: Path) -> dict[str, Any]:
     """Return an inventory of one master, whose files are all in a directory, and whose API is another's."""
     # Not in the order of their names: the second comes after the first has its block.
-    scenario = load(SCENARIO, ["clusters.a.workers=[worker-02, worker-01, worker-03]"])
-    image = Archive(addresses.IMAGE, "images/addresses.tar", "sha256:1")
-    bundle = Bundle(directory, api.kubernetes.version, {image.file: ""}, (image,))
+    turned, served = "[worker-02, worker-01, worker-03]", "{web: {cluster: a, pods: [A-1]}}"
+    scenario = load(SCENARIO, [f"clusters.a.workers={turned}", f"services={served}"])
+    images = tuple(Archive(one, "images/edge.tar", "sha256:1") for one in (addresses.IMAGE, services.IMAGE))
+    bundle = Bundle(directory, api.kubernetes.version, {"images/edge.tar": ""}, images)
     machines = {name: Machine(name, "127.0.0.1", "root") for name in scenario.nodes}
     hosts = variables.inventory(scenario, machines, bundle)
     master = hosts["all"]["hosts"]["master-01"] | {"ansible_connection": "local"}

@@ -11,7 +11,7 @@ import concorde
 
 from testbed.resources import version
 from testbed.scenario import reading
-from testbed.supplies import addresses, images
+from testbed.supplies import addresses, images, services
 from tests.paths import ROOT
 
 
@@ -31,7 +31,7 @@ def test_the_harness_says_it() -> None:
 
 
 def test_the_images_are_called_by_it_wherever_they_are_named() -> None:
-    ours = (images.PAUSE, images.TRAFFIC, images.INSTALLER, addresses.IMAGE)
+    ours = (images.PAUSE, images.TRAFFIC, images.INSTALLER, addresses.IMAGE, services.IMAGE)
     assert {name.rpartition(":")[2] for name in ours} == {version()}
     manifests = [file for part in ("plugin", "edge") for file in (ROOT / part / "deploy").rglob("*.yaml")]
     named = [tag for file in manifests for tag in re.findall(r"testbed\.local/[\w-]+:(\S+)", read(str(file)))]

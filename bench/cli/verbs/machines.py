@@ -14,7 +14,18 @@ from bench.recording.requests import scenario_file
 from testbed import assembly, doctor, resources
 from testbed.doctor import Finding
 from testbed.scenario import load
-from testbed.supplies import addresses, binaries, bundle, debian, getting, images, packages, runner, versions
+from testbed.supplies import (
+    addresses,
+    binaries,
+    bundle,
+    debian,
+    getting,
+    images,
+    packages,
+    runner,
+    services,
+    versions,
+)
 from testbed.supplies.box import building
 from testbed.testbed import ENTRIES
 
@@ -92,7 +103,7 @@ def provide_runner() -> int:
 def provide_images() -> int:
     """Assemble the images that nodes of clusters which exist need, and say where they are."""
     traffic = (image for image in images.provide() if image.name == images.TRAFFIC)
-    wanted = [images.provide_installer(), *traffic, addresses.provide()]
+    wanted = [images.provide_installer(), *traffic, addresses.provide(), services.provide()]
     for image in wanted:
         say(f"image {image.name} is in {image.archive}")
     return HELD

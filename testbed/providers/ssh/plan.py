@@ -11,6 +11,7 @@ from ipaddress import IPv4Address, IPv4Interface, IPv4Network
 from pathlib import PurePosixPath
 from typing import Any
 
+from edge.services.rules import PREFIX
 from testbed import resources
 from testbed.access.place import Node
 from testbed.enforcements import registry
@@ -19,14 +20,16 @@ from testbed.overlays.registry import of_cluster
 from testbed.providers.ssh import ledger
 from testbed.providers.ssh.ledger import MOUNTED, Artefact, root_handles
 from testbed.runtime import containers
-from testbed.scenario import Scenario
+from testbed.runtime.services import DIRECTORY
+from testbed.scenario import Scenario, services
 from testbed.scenario.addressing import NAMESPACES, Addressing
 from testbed.scenario.units import format_rate
 
 
 def paths(addressing: Addressing, node: str) -> list[str]:
     """Return the paths of which it matters whether they exist already."""
-    state = [one.path for one in _state(addressing, node)]
+    made = [*_state(addressing, node), *_services(addressing, node)]
+    state = [one.path for one in made if isinstance(one, ledger.State)]
     return [*_directories(addressing, node), *state, *_files(addressing, node)]
 
 
@@ -54,6 +57,7 @@ def everything(addressing: Addressing, node: str, there: MachineState, directory
         footprint = registry.of(addressing).footprint(node)
         made += [ledger.Tree(interface=interface) for interface in footprint.trees]
         made += [ledger.Table(family=family, name=name) for family, name in footprint.tables]
+    made += _services(addressing, node)
     for name in pods:
         made += [ledger.Namespace(name=name), _attached(addressing, name, directory)]
     return made
@@ -123,6 +127,15 @@ def _attached(addressing: Addressing, pod: str, directory: str) -> ledger.Attach
 
 def _state(addressing: Addressing, node: str) -> list[ledger.State]:
     return [ledger.State(path=path) for path in registry.of(addressing).footprint(node).state]
+
+
+def _services(addressing: Addressing, node: str) -> Iterator[Artefact]:
+    """Yield what proxies of services make; they themselves are processes of the run."""
+    served = [one for one in services.clusters(addressing.scenario) if node in addressing.members(one)]
+    if served:
+        yield ledger.State(path=DIRECTORY)
+    for cluster in served:
+        yield ledger.Table(family="ip", name=f"{PREFIX}{cluster}")
 
 
 def _bridges(addressing: Addressing, node: str) -> list[str]:

@@ -63,7 +63,7 @@ class SshProvider(Provider):
         found = _found(uplinks)
         scenario = found.applied(self._scenario)
         if self._provisioned:
-            scenario = scenario.model_copy(update={"clusters": {}, "pods": {}})
+            scenario = scenario.model_copy(update={"clusters": {}, "pods": {}, "services": {}})
         made = Addressing(scenario)
         states = _on_each(self._claimed, lambda one: one.look(made, uplinks[one.name][1]))
         _on_each(self._claimed, lambda one: one.open(made, states[one.name]))

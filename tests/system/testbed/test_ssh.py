@@ -22,6 +22,7 @@ from testbed.assembly import assemble
 from testbed.providers.ssh import connection, inventory
 from testbed.providers.ssh.provider import MachinesError, clear
 from testbed.scenario import Scenario, load, render_yaml
+from testbed.scenario.model import Service
 from testbed.testbed import Testbed
 from tests.paths import ROOT
 from tests.system.bench.test_experiment import Watcher
@@ -100,7 +101,8 @@ def test_a_connection_cut_during_a_flow_makes_the_run_invalid(
 
 @pytest.mark.long(one_in=0)
 def test_clusters_may_overlap_on_one_of_three_machines(there: Machines, before: State) -> None:
-    testbed = assembled(there, three_workers())
+    services = {"web": Service(cluster="a", pods=["A-4"], port=5301)}
+    testbed = assembled(there, three_workers().model_copy(update={"services": services}))
     testbed.up()
     try:
         links = {
@@ -114,6 +116,7 @@ def test_clusters_may_overlap_on_one_of_three_machines(there: Machines, before: 
         assert crossed(b1, b2, b2.address) == MEBIBYTE
         a1, a4 = testbed.pods["A-1"], testbed.pods["A-4"]
         assert crossed(a1, a4, a4.address) == MEBIBYTE
+        assert crossed(a1, a4, str(testbed.addressing.service("web"))) == MEBIBYTE
         assert testbed.check() == []
     finally:
         testbed.down()

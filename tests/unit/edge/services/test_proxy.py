@@ -38,6 +38,8 @@ def test_options_are_read() -> None:
     assert told.pods == (IPv4Network("10.61.0.0/24"), IPv4Network("10.62.0.0/24"))
     assert (told.cluster, told.services, told.zone) == ("a", IPv4Network("10.96.0.0/16"), "north")
     assert parse([*NEEDED, "--leave"]).leave
+    both = parse(["--cluster", "a", "--services", "fd96::/112,10.96.0.0/16", "--leave"])
+    assert both.services == IPv4Network("10.96.0.0/16")
 
 
 @pytest.mark.parametrize(
@@ -47,6 +49,7 @@ def test_options_are_read() -> None:
         ([*NEEDED, "--file", "x", "--api", "http://127.0.0.1:1"], "--api, --in-cluster or --file"),
         (["--cluster", "a b", "--services", "10.96.0.0/16", "--leave"], "no name of letters"),
         (["--cluster", "a", "--services", "10.96.0.1/16", "--leave"], "has host bits set"),
+        (["--cluster", "a", "--services", "fd96::/112", "--leave"], "is no range of IPv4"),
     ],
 )
 def test_options_that_cannot_be_end_it(

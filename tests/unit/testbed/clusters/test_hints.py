@@ -101,10 +101,12 @@ def test_what_is_not_done_is_noted_with_its_last_event() -> None:
         )
     ]
     mine = hinted.endpoint_slice("mine", "a", 9, made_by="me")
-    made = cluster(hinted.service(auto="aUto"), "ab", changed={EVENTS: events})
+    affine = hinted.service(auto="aUto", clusterIP="10.96.0.10", sessionAffinity="ClientIP")
+    made = cluster(affine, "ab", changed={EVENTS: events})
     said = report(ask(made.client, "shop", "web"), {})
     assert said.wish.mode == "off"
     assert said.notes[0].endswith("not 'aUto': hints are off")
+    assert "sessionAffinity: ClientIP is not supported" in said.notes[-2]
     assert said.notes[-1] == "its last event: HintsIgnored: hints are off"
     made = cluster(hinted.service(ours="close"), "ab", changed={slices_at("v1beta1"): [mine]})
     notes = report(ask(made.client, "shop", "web"), {}).notes

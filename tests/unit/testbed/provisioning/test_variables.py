@@ -11,12 +11,14 @@ from typing import Any
 import pytest
 
 from testbed.kubernetes.addresses import told
+from testbed.kubernetes.control_plane import endpoint
 from testbed.kubernetes.worker import CONTAINERD_SOCKET
 from testbed.providers.ssh.inventory import Machine
 from testbed.provisioning import kubeadm, variables
+from testbed.provisioning.installation import IMAGE_DIGEST
 from testbed.scenario import Scenario, ScenarioError, load
 from testbed.scenario.addressing import Addressing
-from testbed.supplies import addresses, images, versions
+from testbed.supplies import addresses, images, services, versions
 from testbed.supplies.bundle import Archive, Bundle, image_name
 from tests.paths import ROOT
 
@@ -32,6 +34,7 @@ BUNDLE = Bundle(
             "cni/loopback",
             "images/pause-1.tar",
             "images/kube-apiserver.tar",
+            "images/services.tar",
             "images/addresses.tar",
         ),
         "1f",
@@ -39,6 +42,7 @@ BUNDLE = Bundle(
     (
         Archive(images.PAUSE, "images/pause-1.tar", "sha256:1"),
         Archive(image_name("kube-apiserver", OLD), "images/kube-apiserver.tar", "sha256:2"),
+        Archive(services.IMAGE, "images/services.tar", "sha256:4"),
         Archive(addresses.IMAGE, "images/addresses.tar", "sha256:3"),
     ),
 )
@@ -169,6 +173,41 @@ def test_the_controller_runs_beside_the_control_plane_and_is_told_where_that_is(
     assert [one for one in args if "webhook=" in one] == ["--webhook=concorde-addresses"]
     assert [one for one in args if "reserved" in one or one == "--island"] == told(Addressing(stations), "b")
     assert "--reserved=10.97.0.0/16" in args
+
+
+def test_where_a_cluster_has_services_every_node_has_their_image_and_the_master_their_proxies() -> None:
+    zones = {"master-01": "n", "master-02": "s", "worker-01": "n", "worker-02": "s"}
+    apart = [f"nodes.{at}={{zone: {zone}}}" for at, zone in zones.items()]
+    told = ["zones={n: {delay: 0.001}, s: {delay: 0.002}}", *apart]
+    scenario = load(SCENARIOS / "examples" / "services.yaml", told)
+    found = hosts(scenario)
+    for name, host in found.items():
+        own = [services.IMAGE in [one["name"] for one in cell["images"]] for cell in host["cells"]]
+        assert all(own), name
+    for master, cluster, services_range in (
+        ("master-01", "a", "10.96.0.0/16"),
+        ("master-02", "b", "10.97.0.0/16"),
+    ):
+        (cell,) = found[master]["cells"]
+        made = json.loads(cell["services"]["manifests"])["items"]
+        kinds = [one["kind"] for one in made]
+        assert kinds.index("Namespace") < kinds.index("ConfigMap") < kinds.index("DaemonSet")
+        (settings,) = [one for one in made if one["kind"] == "ConfigMap"]
+        host, port = endpoint(Addressing(scenario), cluster)
+        assert settings["data"] == {
+            "cluster": cluster, "services": services_range, "delays": "n:s=0.003",
+            "api-host": host, "api-port": str(port),
+        }  # fmt: skip
+        workloads = [one for one in made if one["kind"] in ("DaemonSet", "Deployment")]
+        assert cell["services"]["workloads"] == ["daemonset/proxy", "deployment/hints"]
+        for one in workloads:
+            template = one["spec"]["template"]
+            assert template["spec"]["containers"][0]["image"] == services.IMAGE
+            assert template["metadata"]["annotations"][IMAGE_DIGEST] == "sha256:4"
+
+
+def test_a_cluster_without_services_has_none_of_that(contmec: Scenario) -> None:
+    assert all(cell["services"] == {} for cell in hosts(contmec)["master-01"]["cells"])
 
 
 def test_nodes_that_are_not_in_the_order_of_their_names_come_one_after_another(stations: Scenario) -> None:

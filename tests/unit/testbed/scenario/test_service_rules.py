@@ -187,10 +187,10 @@ def test_many_services_do_not_take_long() -> None:
     effort.assert_in_proportion(services_of, 100)
 
 
-@pytest.mark.parametrize(("provider", "orchestrator"), [("ssh", "cni"), ("vagrant", "kubernetes")])
+@pytest.mark.parametrize(("provider", "orchestrator"), [("ssh", "kubernetes"), ("vagrant", "kubernetes")])
 def test_who_does_not_serve_them_refuses_them(provider: str, orchestrator: str) -> None:
     runner = assembly.orchestrator_kind(provider, orchestrator)
-    with pytest.raises(ScenarioError, match="services: only --provider netns serves them"):
+    with pytest.raises(ScenarioError, match="services: clusters that are there already get none"):
         assembly.accept(Addressing(load(SERVICES, ())), runner)
 
 

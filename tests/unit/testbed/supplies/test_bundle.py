@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from testbed import resources
-from testbed.supplies import addresses, binaries, bundle, getting, images
+from testbed.supplies import addresses, binaries, bundle, getting, images, services
 from testbed.supplies.binaries import Binaries
 from tests.unit.testbed.supplies.builders import MakePrograms, write_program
 
@@ -14,11 +14,11 @@ from tests.unit.testbed.supplies.builders import MakePrograms, write_program
 def kept(make_programs: MakePrograms, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Binaries:
     """Kept programs, on a machine that has everything else as well."""
     for directory, names in (
-        ("searched", [*images.TOOLS, *addresses.TOOLS, "etcd"]),
+        ("searched", [*images.TOOLS, *addresses.TOOLS, *services.TOOLS, "etcd"]),
         ("reference", list(bundle.REFERENCE)),
     ):
         (tmp_path / directory).mkdir()
-        for name in names:
+        for name in dict.fromkeys(names):
             write_program(tmp_path / directory / name, name)
     monkeypatch.setattr(images, "SEARCHED", str(tmp_path / "searched"))
     monkeypatch.setattr(resources, "REFERENCE_PLUGINS", (str(tmp_path / "reference"),))
@@ -35,7 +35,7 @@ def test_a_bundle_has_what_kubeadm_asks_for_by_name(kept: Binaries, tmp_path: Pa
         "testbed.local/kube-scheduler:v1.20.2",
     ]
     assert [one.name for one in made.for_pods] == [images.PAUSE, images.TRAFFIC]
-    assert made.for_addresses.name == addresses.IMAGE
+    assert (made.for_addresses.name, made.for_services.name) == (addresses.IMAGE, services.IMAGE)
     assert made.below("bin") == ["bin/kubeadm", "bin/kubectl", "bin/kubelet"]
     assert not made.has_flanneld
     assert all((made.directory / file).stat().st_mode & 0o111 for file in made.below("cni"))

@@ -30,6 +30,15 @@ def test_everything_of_a_worker_is_in_the_plan() -> None:
     ]
 
 
+def test_what_serves_services_is_in_the_plan_of_every_member_of_their_cluster() -> None:
+    addressing = addressed("contmec", "services={web: {cluster: a, pods: [A-4]}}")
+    for node, there in (("worker-01", True), ("master-01", True), ("master-02", False)):
+        made = [str(thing) for thing in plan.everything(addressing, node, EMPTY, "/d")]
+        assert ("nftables table ip services-a" in made) is ("/run/services" in made) is there
+        assert "nftables table ip services-b" not in made
+    assert "/run/services" in plan.paths(addressing, "worker-01")
+
+
 def test_routes_that_no_device_takes_along_are_in_the_plan() -> None:
     addressing = addressed("contmec", "clusters.a.backend=host-gw")
     made = [str(thing) for thing in plan.everything(addressing, "worker-01", EMPTY, "/d")]
