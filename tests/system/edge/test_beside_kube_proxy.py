@@ -29,7 +29,6 @@ BY_IPTABLES = """\
 -A KUBE-SERVICES ! -s 10.61.0.0/16 -d 10.97.0.1/32 -p tcp -m tcp --dport 443 -j MARK --set-xmark 0x4000/0x4000
 -A KUBE-SERVICES -d 10.97.0.1/32 -p tcp -m comment --comment "default/kubernetes:https cluster IP" -m tcp \
 --dport 443 -j KUBE-SVC-NPX46M4PTMTKRN6Y
--A KUBE-SERVICES -m comment --comment "nodeports" -m addrtype --dst-type LOCAL -j RETURN
 COMMIT
 """
 BY_NFTABLES = """
