@@ -7,6 +7,7 @@ written in it is for people (as client-go's leader election does; clocks of mach
 from __future__ import annotations
 
 import argparse
+import hashlib
 import os
 import socket
 import threading
@@ -65,16 +66,16 @@ class Heir:
 
     So a lease goes on, and nobody waits for its end. That is for who does no harm by what was begun and comes
     late: whose writes say of which version they are. Only one process has the name at a time: it is the
-    machine's boot's, and the network namespace's, in which a socket without a file can be bound once
-    (unix(7)). The kernel lets it go when the process has ended, however that was. Whoever finds it taken has
-    a name of its own.
+    machine's boot's, and the network namespace's, in which a socket without a file can be bound once, one for
+    each API and lease (unix(7)). The kernel lets it go when the process has ended, however that was. Whoever
+    finds it taken has a name of its own.
     """
 
-    def __init__(self, lease: str) -> None:
+    def __init__(self, url: str, lease: str) -> None:
         self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
         self.holder = new_holder()
         try:
-            self._socket.bind(f"\0concorde/{lease}")
+            self._socket.bind(f"\0concorde-{hashlib.sha256(f'{url} {lease}'.encode()).hexdigest()}")
             boot = BOOT.read_text(encoding="ascii")[:8]
             self.holder = f"{socket.gethostname()}_{boot}_{Path('/proc/self/ns/net').stat().st_ino}"
         except OSError:

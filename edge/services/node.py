@@ -48,10 +48,11 @@ def is_bridged() -> bool:
 
 
 def room(log: Callable[[str], None]) -> int:
-    """Return how many connections the kernel tracks in all; 0 if it cannot count whose they are."""
+    """Return how many connections the kernel tracks in all; 0 if any number, or it cannot count whose."""
     try:
         nft(["-c", "-f", "-"], rules.counts(rules.LEAST_ROOM))
-        return max(int(MOST_TRACKED.read_text(encoding="ascii")), rules.LEAST_ROOM)
+        most = int(MOST_TRACKED.read_text(encoding="ascii"))
+        return most and max(most, rules.LEAST_ROOM)
     except (RulesError, OSError, ValueError) as error:
         log(f"no limit to the connections of one pod: {error}")
         return 0

@@ -94,7 +94,7 @@ def lead(options: Options, server: Server, stop: threading.Event, log: Logger) -
     def term(held: Leader) -> None:
         Term(options, held, log).run(stop)
 
-    heir = Heir(options.lease)
+    heir = Heir(server.url, options.lease)
     try:
         leader.lead(server, options.lease, options.lease_seconds, term, stop, log, heir.holder)
     finally:

@@ -128,15 +128,17 @@ def test_who_resigns_is_followed_at_once(two: Two) -> None:
 
 def test_an_heir_goes_on_with_the_lease_at_once_and_never_beside_who_has_it(two: Two, clock: Clock) -> None:
     lease = f"tests/{os.getpid()}"
-    first, beside = Heir(lease), Heir(lease)
+    first, beside, elsewhere = (Heir(url, lease) for url in ("https://a:1", "https://a:1", "https://b:1"))
     assert first.holder != beside.holder
+    assert first.holder == elsewhere.holder  # each of its own API
+    elsewhere.close()
     of_first, of_beside = (
         Leader(two.server, "kube-system/one", Tenure(SECONDS, one.holder), two.said.append)
         for one in (first, beside)
     )
     assert of_first._attempt("") == ""
     first.close()  # as the kernel does for whoever was killed
-    heir = Heir(lease)
+    heir = Heir("https://a:1", lease)
     assert heir.holder == first.holder
     assert of_beside._attempt("") == f"{first.holder} leads"
     of_heir = Leader(two.server, "kube-system/one", Tenure(SECONDS, heir.holder), two.said.append)
