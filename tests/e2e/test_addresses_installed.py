@@ -6,7 +6,6 @@ The cluster is the overlapped pair's first. Its nodes have their blocks; those h
 from __future__ import annotations
 
 import json
-import os
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -17,12 +16,12 @@ from ruamel.yaml import YAML
 
 from edge.addresses import kinds
 from testbed import resources
-from testbed.access.place import InNamespace, in_parallel
-from testbed.kubernetes.control_plane import endpoint
+from testbed.access.place import in_parallel
 from testbed.resources import version
 from testbed.supplies import addresses
 from testbed.testbed import Testbed
-from tests.e2e.conftest import PATIENCE_SECONDS, prompt, until
+from tests.e2e.conftest import PATIENCE_SECONDS, until
+from tests.e2e.installed import NEXT, Installed, cluster_wide
 from tests.manifests import FILES, GONE, another, documents
 
 DEPLOY = resources.EDGE / "deploy" / "addresses"
@@ -84,19 +83,9 @@ KIOSK = {"baremetal.cluster.gke.io/node-pool": "kiosks"}
 STATIONS = "cluster-edge"
 NAMESPACE = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": STATIONS}}
 CONFIGS = "clustercidrconfigs.baremetal.cluster.gke.io"
-SPACE = "concorde-addresses"
-IN_SPACE = f"--namespace={SPACE}"
-WORKER = "worker-01"  # where the controllers run
-NEXT = "9.9.9"  # another version
+IN_SPACE = "--namespace=concorde-addresses"
 # What an administrator of this cluster says besides: where the API is, to which no kube-proxy leads, and who
 # has the image.
-KUSTOMIZATION = """
-apiVersion: kustomize.config.k8s.io/v1beta1
-kind: Kustomization
-bases: [{base}]
-patchesStrategicMerge: [cluster.yaml]
-images: [{{name: testbed.local/concorde-addresses, newTag: {version}}}]
-"""
 CLUSTER = """
 apiVersion: apps/v1
 kind: Deployment
@@ -111,56 +100,19 @@ spec:
             - {{name: KUBERNETES_SERVICE_HOST, value: "{host}"}}
             - {{name: KUBERNETES_SERVICE_PORT, value: "{port}"}}
 """
-CLUSTER_WIDE = (
-    "apiservices,clusterroles,clusterrolebindings,customresourcedefinitions,namespaces,priorityclasses,"
-    "mutatingwebhookconfigurations,validatingwebhookconfigurations"
-)
 
 
-class Cluster:
-    """The API of a cluster, and the directory of who administers it."""
+class Cluster(Installed):
+    """The API of a cluster in which the controllers are installed."""
 
     def __init__(self, pair: Testbed, directory: Path) -> None:
-        self.client = next(client for client in pair.clients if client.cluster == "a")
-        self.directory = directory
-        host, port = endpoint(pair.addressing, "a")
-        (directory / "cluster.yaml").write_text(CLUSTER.format(worker=WORKER, host=host, port=port))
-        self.version = version()
-        place = pair.networks["A-1"]
-        assert isinstance(place, InNamespace)
-        assert place.node.name == WORKER
-        images = ["ctr", "--namespace=k8s.io", "images"]
-        image = addresses.provide()
-        place.node.run([*images, "import", str(image.archive)])
-        place.node.run([*images, "tag", image.name, f"{image.name.rpartition(':')[0]}:{NEXT}"])
-
-    def apply(self, version: str) -> None:
-        """Install a version, and wait until its controllers run."""
-        base = os.path.relpath(DEPLOY, self.directory)
-        (self.directory / "kustomization.yaml").write_text(KUSTOMIZATION.format(base=base, version=version))
-        self.client.run("apply", "-k", str(self.directory))
-        self.rolled_out()
-
-    def rolled_out(self) -> None:
-        with prompt(self.client, SPACE):
-            self.client.run(
-                "rollout", "status", IN_SPACE, "deployment", "addresses", timeout=PATIENCE_SECONDS
-            )
+        super().__init__(pair, directory, "addresses", addresses.provide(), CLUSTER)
 
     def leave(self) -> None:
         """Take finalizers away, as is said where that is done."""
         patch = (DEPLOY / "uninstall.yaml").read_text()
         self.client.run("patch", IN_SPACE, "deployment", "addresses", "--type=json", f"--patch={patch}")
         self.rolled_out()
-
-    def delete(self, *options: str) -> None:
-        delete = ["delete", "-k", str(self.directory), "--ignore-not-found"]
-        with prompt(self.client, SPACE):
-            self.client.run(*delete, *options, timeout=PATIENCE_SECONDS)
-
-    def cluster_wide(self) -> set[str]:
-        """The names of all that an installation could leave."""
-        return set(self.client.run("get", CLUSTER_WIDE, "--output=name").stdout.split())
 
     def block(self, node: str) -> str:
         return str(self.client.get("node", node)["spec"].get("podCIDR", ""))
@@ -172,16 +124,10 @@ class Cluster:
         until(lambda: self.block(node), lambda: self.words(), every=0.1)
         return self.block(node)
 
-    def words(self) -> str:
-        """What the controllers say."""
-        selected = "--selector=app.kubernetes.io/name=concorde-addresses"
-        return self.client.run("logs", IN_SPACE, selected, check=False).stdout
-
 
 @pytest.fixture(scope="module")
 def before(pair: Testbed) -> set[str]:
-    a = next(client for client in pair.clients if client.cluster == "a")
-    return set(a.run("get", CLUSTER_WIDE, "--output=name").stdout.split())
+    return cluster_wide(pair)
 
 
 @pytest.fixture(scope="module")
@@ -303,7 +249,7 @@ def test_the_controllers_account_may_do_what_it_does_and_nothing_else(cluster: C
 
 @pytest.mark.parametrize("first", ["leave", pytest.param("delete", marks=pytest.mark.long(one_in=0))])
 def test_nodes_get_blocks_go_on_through_an_upgrade_and_nothing_is_left(
-    cluster: Cluster, before: set[str], first: str
+    pair: Testbed, cluster: Cluster, before: set[str], first: str
 ) -> None:
     client = cluster.client
     cluster.apply(version())
@@ -331,7 +277,7 @@ def test_nodes_get_blocks_go_on_through_an_upgrade_and_nothing_is_left(
     assert "deletionTimestamp" in client.get(CONFIGS, f"--namespace={STATIONS}", "kiosks")["metadata"]
     cluster.leave()
     cluster.delete()
-    until(lambda: cluster.cluster_wide() == before, every=0.2)
+    until(lambda: cluster_wide(pair) == before, every=0.2)
     node = client.get("node", "kiosk-1")
     assert node["spec"]["podCIDR"] == "10.61.4.0/28"
     assert "finalizers" not in node["metadata"]
