@@ -24,6 +24,7 @@ from bench.studies.reproduction import claims, pages, regeneration
 from bench.studies.reproduction.claims import Claim, Claims, Trial
 from bench.studies.reproduction.regeneration import Kept
 from bench.studies.services import page as services
+from bench.studies.services.index import INDEX as SERVICES
 from testbed import registry
 from testbed.resources import HOME
 
@@ -75,7 +76,7 @@ def _pages(reports: Path, kept: Sequence[Kept]) -> list[tuple[Path, bytes]]:
     made = {
         pages.FILE: pages.render(claims.read()),
         backends.FILE: backends.render(claims.REFERENCE),
-        services.FILE: services.render(claims.REFERENCE),
+        services.FILE: services.render(_services(reports, kept)),
         promises.PUBLISHED: promises.published(reports, _promises(reports, kept)),
         pages.VERSIONS_FILE: pages.versions(claims.REFERENCE),
     }
@@ -83,6 +84,12 @@ def _pages(reports: Path, kept: Sequence[Kept]) -> list[tuple[Path, bytes]]:
     return [
         (file, content) for file, content in contents if not file.exists() or file.read_bytes() != content
     ]
+
+
+def _services(reports: Path, kept: Sequence[Kept]) -> bytes | None:
+    """Return the whole index of the study of services that is kept, if one is."""
+    place = reports / claims.REFERENCE.name / "services"
+    return next((one.files.get(SERVICES) for one in kept if one.directory == place), None)
 
 
 def _promises(reports: Path, kept: Sequence[Kept]) -> dict[str, Promise]:

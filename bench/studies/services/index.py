@@ -38,6 +38,8 @@ class Autoscaled(Stored):
 class Measured(Stored):
     """One case in one mode."""
 
+    case: Title
+    mode: Title
     seconds: float
     requests: int
     lost: int
@@ -74,11 +76,19 @@ class Measured(Stored):
 
 
 class Services(Stored):
-    """``services.json``."""
+    """``services.json``; one that is kept has no results, for they are made of what is kept with it."""
 
     schema_version: Literal[1] = 1
     rows: list[Row] = Field([])
-    measured: dict[Title, dict[Title, Measured]] = Field({})  # by case and mode
+    results: list[Measured] = Field([])  # in the order of cases, then of modes
+
+    @property
+    def measured(self) -> dict[str, dict[str, Measured]]:
+        """The results by case and mode."""
+        found: dict[str, dict[str, Measured]] = {}
+        for one in self.results:
+            found.setdefault(one.case, {})[one.mode] = one
+        return found
 
 
 def read(directory: Path) -> Services:

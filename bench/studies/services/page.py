@@ -5,32 +5,30 @@ Its words are the template's, its numbers those of the study that is kept.
 
 from __future__ import annotations
 
-from pathlib import Path
-
 from bench.presentation import report
 from bench.studies.services import sheets
-from bench.studies.services.index import INDEX, Measured, Services, read
+from bench.studies.services.index import Measured, Services
 from bench.studies.services.results import MOST_LOAD, ROUND_TRIP_S, fall_in_round_trips
 from bench.studies.services.sheets import share
 from bench.studies.services.situations import REQUESTS_PER_S, ROUND_TRIPS, SITUATIONS
 from testbed.resources import HOME
-from testbed.scenario.texts import is_file
 from testbed.scenario.units import format_share
 
 FILE = HOME / "docs" / "explanation" / "services-measured.md"
 
 
-def render(reference: Path) -> str | None:
-    """Return the docs page of the study that is kept; None if none is, or if there are no docs."""
-    kept = reference / "services"
-    return page(read(kept)) if FILE.parent.is_dir() and is_file(kept / INDEX) else None
+def render(index: bytes | None) -> str | None:
+    """Return the docs page of the study whose whole index this is; None without one, or without docs."""
+    return page(Services.model_validate_json(index)) if index and FILE.parent.is_dir() else None
 
 
 def page(found: Services) -> str:
     """Return the page of a study that has all cases and modes. Raises KeyError for others."""
 
+    measured = found.measured
+
     def at(case: str, mode: str) -> Measured:
-        return found.measured[case][mode]
+        return measured[case][mode]
 
     templates = report.templates("bench.studies.services").overlay(autoescape=False)
     templates.filters = {

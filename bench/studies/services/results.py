@@ -23,17 +23,16 @@ _LATEST_S = 2 ** math.ceil(math.log2(LATE_SHARE * ROUND_TRIP_S * 1e6)) / 1e6  # 
 USUAL = "in-proportion"  # the case that is compared with where one has no run without hints
 
 
-def summed_up(runs: Iterable[Run]) -> dict[str, dict[str, Measured]]:
-    """Return what was measured, by case and mode, in the order of either."""
-    by_case: dict[str, dict[str, Run]] = {}
-    for run in runs:
-        by_case.setdefault(run.case, {})[run.mode] = run
-    usual = by_case.get(USUAL, {}).get(OFF)
-    return {
-        case: {mode: measured(own[mode], own.get(OFF, usual)) for mode in MODES if mode in own}
+def summed_up(runs: Iterable[Run]) -> list[Measured]:
+    """Return what was measured, in the order of cases, then of modes."""
+    known = {(run.case, run.mode): run for run in runs}
+    usual = known.get((USUAL, OFF))
+    return [
+        measured(run, known.get((case, OFF), usual))
         for case in NAMES
-        if (own := by_case.get(case))
-    }
+        for mode in MODES
+        if (run := known.get((case, mode)))
+    ]
 
 
 def measured(run: Run, off: Run | None) -> Measured:
@@ -48,6 +47,8 @@ def measured(run: Run, off: Run | None) -> Measured:
         wanted = {pod: round(wanted.get(pod, 0.0), 6) for pod in load}
     each = _between(run) / asked
     return Measured(
+        case=run.case,
+        mode=run.mode,
         seconds=run.seconds,
         requests=asked,
         lost=sum(sum(one.lost.values()) for one in run.asked),

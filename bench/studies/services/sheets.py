@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from bench.presentation.tables import Sheet
 from bench.studies.services.index import Measured, Services
 from bench.studies.services.records import Took
@@ -31,8 +29,8 @@ def requests(found: Services) -> Sheet:
     )
     headings = ["case", "hints", "endpoints", "bytes", "of off", "p50 / p99", "most", "lost"]
     rows = [
-        [case, mode, *(_cells(one) if not one.invalid else ["invalid", *[NOTHING] * 5])]
-        for case, mode, one in _measured(found)
+        [one.case, one.mode, *(["invalid", *[NOTHING] * 5] if one.invalid else _cells(one))]
+        for one in found.results
     ]
     return Sheet(title, headings, rows)
 
@@ -46,11 +44,6 @@ def promises(found: Services) -> Sheet:
         if row.recording
     ]
     return Sheet(title, ["case", "verdict", "of what is expected"], rows)
-
-
-def _measured(found: Services) -> Iterator[tuple[str, str, Measured]]:
-    for case, modes in found.measured.items():
-        yield from ((case, mode, one) for mode, one in modes.items())
 
 
 def _cells(one: Measured) -> list[str]:

@@ -126,21 +126,21 @@ class ServicesStudy(Study):
             for row, shown in zip(index.rows, self.summaries(directory), strict=True)
         ]
         files = sorted((directory / BESIDE).glob("*/*.json"))
-        measured = results.summed_up(atomic.read(file, Run) for file in files)
-        return index.model_copy(update={"rows": rows, "measured": measured})
+        found = results.summed_up(atomic.read(file, Run) for file in files)
+        return index.model_copy(update={"rows": rows, "results": found})
 
     def valid(self, directory: Path) -> bool:
         """Tell whether nothing is invalid."""
         found = self.summed_up(directory)
-        runs = [one for modes in found.measured.values() for one in modes.values()]
-        return not any(one.invalid for one in runs) and all(row.verdict != "invalid" for row in found.rows)
+        return not any(one.invalid for one in found.results) and all(
+            row.verdict != "invalid" for row in found.rows
+        )
 
     def notes(self, directory: Path) -> Sequence[str]:
         """Return which numbers say nothing, and why."""
         return [
-            f"invalid: {case}, hints {mode}: {one.invalid[0]}"
-            for case, modes in self.summed_up(directory).measured.items()
-            for mode, one in modes.items()
+            f"invalid: {one.case}, hints {one.mode}: {one.invalid[0]}"
+            for one in self.summed_up(directory).results
             if one.invalid
         ]
 

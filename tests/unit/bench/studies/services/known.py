@@ -70,4 +70,4 @@ def study() -> Services:
         Row(case="promise-with-room", recording="one", verdict="held", attained=1.0),
         Row(case="promise-without-room", recording="two", verdict="violated", attained=0.75),
     ]
-    return Services(rows=rows, measured=summed_up(runs))
+    return Services(rows=rows, results=summed_up(runs))

@@ -118,7 +118,7 @@ def test_delays_that_were_late_make_a_run_invalid_and_it_has_no_numbers() -> Non
     assert faults(slow) == ["the generator of north was 5.0 ms late"]
     lossy = Delayed(zone="south", out=False, means="relay", delay_s=0.01, frames=1000, late=0, dropped=2)
     assert "lost 2 packets itself" in faults(run.model_copy(update={"delayed": [lossy]}))[0]
-    shown = sheets.requests(Services(measured=results.summed_up([run]))).rows
+    shown = sheets.requests(Services(results=results.summed_up([run]))).rows
     assert shown == [["in-proportion", "off", "invalid", *["–"] * 5]]
 
 
@@ -183,7 +183,7 @@ def test_the_same_files_give_the_same_bytes(tmp_path: Path, found: Services) -> 
     wanted = asked(quick=("yes",)).model_copy(update={"reports": str(tmp_path)})
     study = Made()
     directory = loop.run(study, wanted, partial(Display, Console(file=io.StringIO())))
-    assert read(directory).measured == found.measured
+    assert read(directory).results == found.results
     assert study.valid(directory)
     assert study.notes(directory) == []
     made = study.figures(directory, PAGE)
@@ -216,5 +216,6 @@ def test_the_page_has_each_claim_beside_a_number(found: Services) -> None:
     assert text.count("\n| ") > 80
 
 
-def test_no_study_that_is_kept_is_no_page(tmp_path: Path) -> None:
-    assert page.render(tmp_path) is None
+def test_no_study_that_is_kept_is_no_page(found: Services) -> None:
+    assert page.render(None) is None
+    assert page.render(atomic.model_bytes(found)) == page.page(found)
