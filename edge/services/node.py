@@ -122,10 +122,12 @@ class Node:
             self._handle, self._picks = b"", set()
         self._known = False  # until it is known to be done
         if text:
-            following = _following(_generation())
+            earlier = _generation()
+            alone = earlier == self._generation or self._layout != self.frame.layout
             nft(["-f", "-"], text)
-            # If somebody else has written at the same time, it is looked what that was.
-            self._generation = following if _generation() == following else b""
+            # If somebody else has written before or meanwhile, it is looked what that was.
+            alone &= _generation() == _following(earlier)
+            self._generation = _following(earlier) if alone else b""
             self._layout = self.frame.layout
             self._handle = self._handle or self._handle_now()
         for port in before.endpoints:

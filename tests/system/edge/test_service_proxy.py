@@ -436,6 +436,40 @@ def test_after_any_change_the_kernel_has_what_was_meant(station: Station) -> Non
     station.node.run(command, timeout=cases.most_seconds())
 
 
+MEANWHILE = """
+import subprocess, sys, time
+sys.path.insert(0, sys.argv[1])
+from ipaddress import IPv4Network
+from edge.services.catalogue import Backends
+from edge.services.node import Node
+from edge.services.rules import Frame, Port, Target
+
+node = Node(Frame("walk", IPv4Network("10.98.0.0/16")), print)
+one = frozenset([Target("10.62.0.2", 80)])
+ports = {Port(f"10.98.0.{number}", "tcp", 80): Backends(one, one) for number in (1, 2, 3)}
+def apply(count):
+    node.apply(dict(list(ports.items())[:count]), frozenset([Port("10.62.0.2", "tcp", 80)]))
+apply(1)
+assert node.look()
+subprocess.run(["nft", "add table ip other"], check=True)
+apply(2)
+assert node.look()
+subprocess.run(["nft", "delete element ip services-walk services { 10.98.0.1 . tcp . 80 }"], check=True)
+apply(3)
+while node.look():  # it is looked now and then
+    time.sleep(0.01)
+apply(3)
+assert node.look()
+assert set(Node(node.frame, print)._listed()[1].endpoints) == set(ports)
+node.remove()
+subprocess.run(["nft", "delete table ip other"], check=True)
+"""
+
+
+def test_what_somebody_does_between_two_changes_is_noticed(station: Station) -> None:
+    station.node.run(["python3", "-ISc", MEANWHILE, str(ROOT)])
+
+
 LIMIT = """
 import sys
 sys.path.insert(0, sys.argv[1])
