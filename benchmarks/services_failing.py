@@ -20,7 +20,6 @@ import itertools
 import json
 import os
 import random
-import signal
 import subprocess
 import sys
 import tempfile
@@ -37,7 +36,7 @@ from edge.http import MERGE, Question  # noqa: E402
 from edge.services.annotations import AWARE_HINTS  # noqa: E402
 from edge.services.rules import Port, Target, read  # noqa: E402
 from tests import hinted  # noqa: E402
-from tests.apis import NODES, Api, served  # noqa: E402
+from tests.apis import NODES, Api, Controller, served  # noqa: E402
 from tests.waiting import until  # noqa: E402
 
 SERVICES = "/api/v1/namespaces/default/services"
@@ -67,7 +66,7 @@ ip netns exec node-{0} sh -c 'echo 1 >/proc/sys/net/ipv4/ip_forward'
 """
 # Answers with the address that was asked, and notes when, by whom and which; says all when its input ends.
 SERVE = """
-import json, selectors, socket, struct, sys, time
+import json, selectors, socket, sys, time
 chosen, asked = selectors.DefaultSelector(), []
 listening = socket.create_server(("", 8080), backlog=4096)
 chosen.register(listening, selectors.EVENT_READ)
@@ -86,8 +85,6 @@ while True:
             connection, whom = listening.accept()
             which = connection.getsockname()[0]
             connection.sendall(which.encode())
-            if len(sys.argv) > 2:
-                connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
             connection.close()
         else:
             _, whom = key.fileobj.recvfrom(99)
@@ -146,51 +143,26 @@ ip netns exec flooder sh -c 'echo 1024 65535 >/proc/sys/net/ipv4/ip_local_port_r
 """
 # Connects so often, to addresses by turns, for some seconds at most; says how many it got.
 FLOOD = """
-import socket, struct, sys, time
-count, addresses, got, end = int(sys.argv[1]), sys.argv[3:], 0, time.monotonic() + 25
-for number in range(count):
+import socket, sys, time
+count, addresses, got, end = int(sys.argv[1]), sys.argv[2:], 0, time.monotonic() + 40
+while got < count and time.monotonic() < end:
     try:
-        connection = socket.create_connection((addresses[number % len(addresses)], 80), timeout=5)
-        connection.recv(99)
-        got += 1
-        if sys.argv[2] == "open":
-            connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
-        connection.close()
+        with socket.create_connection((addresses[got % len(addresses)], 80), timeout=5) as connection:
+            connection.recv(99)
+            got += 1
     except OSError:
         pass
-    if time.monotonic() > end:
-        break
 print(got)
 """
-# So that what was opened stays open for all that the node can see.
-NO_END = """
-for where in "" "ip netns exec flooder"; do $where nft -f - <<END
-table ip open {
-  chain output {
-    type filter hook output priority 0;
-    tcp flags & (fin|rst) != 0 drop
-  }
-}
-END
-done
-"""
-AN_END = "nft delete table ip open; ip netns exec flooder nft delete table ip open"
-# Forgets all connections.
-FLUSH = """
-import sys
-from struct import pack
-sys.path.insert(0, sys.argv[1])
-from edge import netlink as nl
-for _ in nl.ask(1 << 8 | 2, nl.ACK, pack("=BBH", 2, 0, 0), protocol=nl.NETFILTER):
-    pass
-"""
-# Lets the kernel track connections of nobody, until there is room for so many.
+# Forgets all connections, and lets the kernel track some of nobody, until there is room for so many.
 FILL = """
 import socket, sys
 from pathlib import Path
 from struct import pack
 sys.path.insert(0, sys.argv[1])
 from edge import netlink as nl
+for _ in nl.ask(1 << 8 | 2, nl.ACK, pack("=BBH", 2, 0, 0), protocol=nl.NETFILTER):
+    pass
 known = Path("/proc/sys/net/netfilter")
 most, now = (int((known / f"nf_conntrack_{name}").read_text()) for name in ("max", "count"))
 kernel = nl.opened(nl.NETFILTER)
@@ -227,28 +199,6 @@ def run(argv: Sequence[str]) -> str:
     return subprocess.run(argv, check=True, capture_output=True, text=True).stdout
 
 
-class Program:
-    """A program that can be killed and started again."""
-
-    def __init__(self, argv: Sequence[str], log: Path) -> None:
-        self.argv, self.log = argv, log
-        self.start()
-
-    def start(self) -> None:
-        """Start it, once more."""
-        with self.log.open("ab") as log:
-            self._process = subprocess.Popen(self.argv, stdout=log, stderr=log)
-
-    def kill(self) -> None:
-        """End it without a word."""
-        self._process.kill()
-        self._process.wait()
-
-    def freeze(self, frozen: bool) -> None:
-        """Let it stand still, or go on."""
-        self._process.send_signal(signal.SIGSTOP if frozen else signal.SIGCONT)
-
-
 class Telling:
     """A program that says all it noted when its input ends."""
 
@@ -278,7 +228,7 @@ class World:
             path = f"{NODES}/node-{number}/status"
             api.client.ask(Question("PATCH", path, {"status": document["status"]}, MERGE))
         self.proxies = {number: self._proxy(number) for number in self.nodes}
-        self.publisher = Program(self._edge("hints"), api.directory / "hints.log")
+        self.publisher = Controller(api, program="hints")
 
     def zone(self, number: int) -> str:
         """Return the zone of a node."""
@@ -339,20 +289,12 @@ class World:
         until(lambda: self.holds(number) == expected, lambda: self._differ(number, expected))
 
     def _differ(self, number: int, expected: Holding) -> str:
-        there, log = self.holds(number), self.proxies[number].log.read_text()[-1500:]
-        return f"node-{number} has {there}, not {expected}\n{log}\n{self.publisher.log.read_text()[-1500:]}"
+        there, log = self.holds(number), self.proxies[number].said()[-1500:]
+        return f"node-{number} has {there}, not {expected}\n{log}\n{self.publisher.said()[-1500:]}"
 
-    def _proxy(self, number: int) -> Program:
-        argv = self._edge("services-proxy", "--cluster=bench", f"--services={RANGE}", f"--node=node-{number}")
-        return Program(inside(f"node-{number}", *argv), self.api.directory / f"proxy-{number}.log")
-
-    def _edge(self, program: str, *more: str) -> list[str]:
-        access = [
-            f"--api={self.api.url}",
-            f"--identity={self.api.admin}",
-            f"--authority={self.api.authority}",
-        ]
-        return [sys.executable, "-IS", str(ROOT / "edge"), program, *access, *more]
+    def _proxy(self, number: int) -> Controller:
+        told = ["--cluster=bench", f"--services={RANGE}", f"--node=node-{number}"]
+        return Controller(self.api, *told, program="services-proxy", inside=inside(f"node-{number}"))
 
 
 def main() -> None:
@@ -378,7 +320,7 @@ def main() -> None:
         command = [*apart, "--kill-child", sys.executable, *sys.argv]
         sys.exit(subprocess.run(command, env={**os.environ, "BENCH_APART": "1"}, check=False).returncode)
     subprocess.run(["mount", "-t", "tmpfs", "none", "/run"], check=True)
-    links = "".join(NODE_LINKS.format(number, 10 + number) for number in range(1, told.nodes + 1))
+    links = "".join(NODE_LINKS.format(number, 10 + number) for number in range(1, max(told.nodes, 3) + 1))
     subprocess.run(["sh", "-ec", HUB_LINKS + links], check=True)
     with tempfile.TemporaryDirectory() as directory, served(Path(directory), kinds=False, address=HUB) as api:
         for name, trial in (
@@ -525,44 +467,37 @@ def switch(world: World, rounds: int, _: random.Random) -> Document:
 
 
 def flood(world: World, rounds: int, chance: random.Random) -> Document:
-    """Open more connections than the kernel has room for, which end or stay, with the limit and without."""
+    """Open more connections than the kernel has room for, with the limit and without."""
     del chance  # nothing is left to it
     run(["sh", "-ec", FLOODER])
     services = {"web": WEB, "steady": STEADY, "extra": EXTRA}
-    for name in ("steady", "extra"):
-        world.service(name, services[name])
+    world.service("steady", STEADY)
+    world.service("extra", EXTRA)
     found: Document = {}
-    cases = [(limited, which) for limited in ("limited", "unlimited") for which in ("closed", "open")]
-    for number, (limited, which) in enumerate(cases, 1):
-        # An endpoint each: servers remember whom they closed.
-        endpoints = {number: "a"}
+    for number, which in enumerate(("limited", "unlimited"), 1):
+        endpoints = {number: "a"}  # servers remember whom they closed
         for name in services:
             world.scale(name, endpoints)
-        expected = [ports(address, endpoints) for address in services.values()]
-        world.until_all_hold(expected[0] | expected[1] | expected[2])
-        found[f"{which}, {limited}"] = flooded(world, rounds, which, limited == "limited")
+        world.until_all_hold(
+            {port: to for one in services.values() for port, to in ports(one, endpoints).items()}
+        )
+        if which == "unlimited":
+            world.proxies[1].freeze(True)  # it would mend it
+            run(inside("node-1", "nft", "flush", "chain", "ip", "services-bench", "begin"))
+        room = int(run(inside("node-1", *PYTHON, FILL, str(ROOT), "90000")))
+        server, client = Telling("", SERVE, ENDPOINTS), Telling("pod-1", ASK, WEB, 50, 0)
+        opened = int(run(inside("flooder", *PYTHON, FLOOD, str(rounds), *services.values())))
+        asked = client.said()
+        server.said()
+        times = spread([took for _, took, _, _ in asked])
+        found[which] = {
+            "room": room,
+            "opened": opened,
+            "others": len(asked),
+            **lost([asked]),
+            "others_s": times,
+        }
     return found
-
-
-def flooded(world: World, rounds: int, which: str, limited: bool) -> Document:
-    """Open connections of one pod, and return what became of another's."""
-    world.proxies[1].freeze(True)  # it would mend what is flushed
-    if not limited:
-        run(inside("node-1", "nft", "flush", "chain", "ip", "services-bench", "begin"))
-    run(inside("node-1", *PYTHON, FLUSH, str(ROOT)))
-    if which == "open":
-        run(["sh", "-ec", NO_END])
-    room = int(run(inside("node-1", *PYTHON, FILL, str(ROOT), "90000")))
-    server = Telling("", SERVE, ENDPOINTS, *(["open"] if which == "open" else []))
-    client = Telling("pod-1", ASK, WEB, 50, 0)
-    opened = int(run(inside("flooder", *PYTHON, FLOOD, str(rounds), which, WEB, STEADY, EXTRA)))
-    asked = client.said()
-    server.said()
-    if which == "open":
-        run(["sh", "-ec", AN_END])
-    world.proxies[1].freeze(False)
-    times = [took for _, took, _, _ in asked]
-    return {"room": room, "opened": opened, "others": len(asked), **lost([asked]), "others_s": spread(times)}
 
 
 def kills(world: World, rounds: int, chance: random.Random) -> Document:

@@ -192,11 +192,16 @@ class Controller:
     """A program, started against an API."""
 
     def __init__(
-        self, api: Api, *more: str, python: str = sys.executable, program: str = "addresses"
+        self,
+        api: Api,
+        *more: str,
+        python: str = sys.executable,
+        program: str = "addresses",
+        inside: Sequence[str] = (),  # what leads into a namespace
     ) -> None:
         self.log = api.directory / f"{program}-{time.monotonic_ns()}.log"
         self.argv = [
-            python, "-IS", str(ROOT / "edge"), program, f"--api={api.url}",
+            *inside, python, "-IS", str(ROOT / "edge"), program, f"--api={api.url}",
             f"--identity={api.admin}", f"--authority={api.authority}", *more,
         ]  # fmt: skip
         self.start()

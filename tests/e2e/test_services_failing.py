@@ -38,7 +38,7 @@ def test_nothing_is_lost_and_all_is_as_the_api_justifies_within_moments() -> Non
     assert gone["last_to_it_s"]["p95"] < 0.5
     assert gone["udp_moved_s"]["max"] < 1
     assert gone["connections_lost"] == 0
-    assert switched["requests"] > 100
+    assert switched["requests"] > 50
     assert switched["connections_lost"] == 0
     assert sum(killed["killed"].values()) == KILLED
     assert killed["as_justified_s"]["max"] < 2
