@@ -12,6 +12,7 @@ from collections import Counter
 from collections.abc import Callable
 from typing import Any
 
+from tests.links import without_carrier
 from tests.system.plugin.conftest import Document, Node, network
 from tests.system.plugin.runtimes import CACHE, keep
 from tests.system.plugin.uplinks import on_uplink
@@ -237,7 +238,7 @@ class Run:
         its = {key: port.get(key) for key in ("learning", "flood", "group_fwd_mask", "multicast_router")}
         flags = {"UP", "LOWER_UP"} & set(end["flags"])
         return {
-            "within": self.node.in_pod(pod.netns, "sh", "-c", WITHIN),
+            "within": without_carrier(self.node.in_pod(pod.netns, "sh", "-c", WITHIN)),
             "end": (end["ifindex"], end.get("master"), end["address"], sorted(flags), its),
         }
 

@@ -24,6 +24,7 @@ from typing import Any
 
 from docs.parts import chains as page
 from testbed.runtime.cni import Attachment, NetworkList, cached, cached_name
+from tests.links import lasting
 from tests.paths import ROOT
 from tests.system.plugin.conftest import GUARANTEE, REFERENCE, Document, Node
 from tests.system.plugin.inside import Inside
@@ -436,7 +437,8 @@ def network_state(links: Any, routes: Any, qdiscs: Any, fdb: Any = ()) -> dict[s
     return {
         "links": [
             {
-                **{key: link.get(key) for key in ("ifname", "address", "mtu", "master", "flags", "altnames")},
+                **{key: link.get(key) for key in ("ifname", "address", "mtu", "master", "altnames")},
+                "flags": lasting(link["flags"]),
                 "kind": link.get("linkinfo", {}).get("info_kind"),
                 "port": {
                     key: value

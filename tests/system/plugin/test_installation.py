@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from tests.links import lasting
 from tests.system.plugin.conftest import REFERENCE, Document, Node, network
 from tests.system.plugin.uplinks import chain, on_uplink
 
@@ -185,7 +186,7 @@ def port_of(node: Node, port: str) -> Any:
     bound = [entry for entry in entries if entry.get("state") == "static"]
     data = link["linkinfo"]["info_slave_data"]
     timers = {"hold_timer", "message_age_timer", "forward_delay_timer"}
-    return {key: value for key, value in data.items() if key not in timers}, bound, link["flags"]
+    return {key: value for key, value in data.items() if key not in timers}, bound, lasting(link["flags"])
 
 
 @pytest.mark.long(one_in=5)

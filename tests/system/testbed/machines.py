@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import ctypes
 import os
-import re
 import shutil
 import subprocess
 from collections.abc import Iterator
@@ -21,7 +20,7 @@ from testbed.access.place import Node, Process
 from testbed.providers.netns.provider import NetnsProvider
 from testbed.scenario import Scenario
 from testbed.scenario.addressing import Addressing
-from tests import mounts
+from tests import links, mounts
 from tests.waiting import until
 
 SSHD = "/usr/sbin/sshd"
@@ -184,7 +183,7 @@ class Machines:
         """Return everything a run might change on the machines."""
         return {
             name: {
-                **{what: _without_carrier(node.run(look).stdout) for what, look in STATE.items()},
+                **{what: links.without_carrier(node.run(look).stdout) for what, look in STATE.items()},
                 "mounts": mounts.reachable(node.run(["cat", "/proc/self/mountinfo"]).stdout),
             }
             for name, node in self.nodes.items()
@@ -237,11 +236,6 @@ def require() -> None:
 
 def _make_key(file: Path) -> None:
     subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", str(file)], check=True)
-
-
-def _without_carrier(text: str) -> str:
-    """Return what ip -br says without the operational state, which the kernel brings up to date later."""
-    return re.sub(r"^(\S+) +(UP|DOWN|UNKNOWN|LOWERLAYERDOWN) +", r"\1 ", text, flags=re.MULTILINE)
 
 
 def _enter(namespace: int) -> None:
