@@ -167,7 +167,7 @@ def test_fifty_pods_come_and_go_in_each_cluster_while_components_are_killed(
     assert len([pod for pod in pods(pair) if stays(pod)]) == len(pair.scenario.pods) + 2 * CHURNED
     in_parallel(lambda client: delete(client, *churned(client.cluster)), pair.clients)
     until(lambda: not differences(pair), lambda: "\n".join(differences(pair)))
-    assert pair.check() == []
+    until(lambda: pair.check() == [], lambda: "\n".join(pair.check()))
 
 
 def churned(cluster: str) -> dict[str, Pod]:

@@ -78,7 +78,7 @@ def test_a_pod_that_goes_is_no_endpoint_and_one_that_comes_is(pair: Testbed) -> 
     """Of which rules a node has, and which it should, ``check`` tells."""
     gone = pair.pods["A-3"].address
     pair.remove("A-3")
-    assert pair.check() == []
+    until(lambda: pair.check() == [], lambda: "\n".join(pair.check()))
     listed = pair.nodes["worker-01"].run(["nft", "list", "map", "ip", "services-a", "endpoints"]).stdout
     assert gone not in listed
     pair.add("A-3")
