@@ -22,6 +22,7 @@ from testbed.assembly import assemble
 from testbed.scenario import load
 from testbed.testbed import Testbed
 from tests.paths import ROOT
+from tests.waiting import until
 
 BESIDE = ROOT / "scenarios" / "promise" / "beside.yaml"
 PROMISES = ["pods.promised.guarantee=550M", "pods.late.guarantee=550M"]
@@ -68,16 +69,34 @@ def test_too_large_a_sum_is_refused_and_who_goes_makes_room(testbed: Testbed) ->
 def test_counters_are_what_tc_says(testbed: Testbed) -> None:
     node = testbed.nodes["worker-01"]
     text = Path(program.__file__).read_text(encoding="utf-8")
-    command = ["timeout", "0.2", "python3", "-IS", "-c", text, json.dumps({"interval": 0.5})]
-    first = json.loads(node.run(command, check=False).stdout.splitlines()[0])
-    said = {(one[0], one[1], one[2]): tuple(one[4:]) for one in first[1:]}
-    shown = node.run(["tc", "-s", "-j", "qdisc", "show"]).json()
-    for one in shown:
-        if one["kind"] != "noqueue":
-            told = tuple(one[key] for key in ("bytes", "packets", "drops", "backlog", "qlen"))
-            assert said["eth0", one["kind"], one["handle"]] == told
-    in_tree = {handle for device, kind, handle in said if (device, kind) == ("eth0", "htb")}
+    read = 'python3 -IS -c "$1" "$2" | head -n 1'
+    command = ["sh", "-c", read, "sh", text, json.dumps({"interval": 0.01})]
+
+    def agree() -> bool:
+        """Between two looks nodes may ask who has which address."""
+        before, said, after = by_tc(node), by_reader(node.run(command).stdout), by_tc(node)
+        found.update(said)
+        return before == after == {key: said.get(key) for key in before}
+
+    found: dict[tuple[str, str, str], tuple[int, ...]] = {}
+    until(agree, lambda: f"{found} and {by_tc(node)}")
+    in_tree = {handle for device, kind, handle in found if (device, kind) == ("eth0", "htb")}
     assert in_tree >= {"c0de:", "c0de:1", "c0de:fffd", "c0de:fffe", *classes(node)}
+
+
+def by_reader(reading: str) -> dict[tuple[str, str, str], tuple[int, ...]]:
+    return {(one[0], one[1], one[2]): tuple(one[4:]) for one in json.loads(reading)[1:]}
+
+
+def by_tc(node: Place) -> dict[tuple[str, str, str], tuple[int, ...]]:
+    shown = node.run(["tc", "-s", "-j", "qdisc", "show"]).json()
+    return {
+        ("eth0", one["kind"], one["handle"]): tuple(
+            one[key] for key in ("bytes", "packets", "drops", "backlog", "qlen")
+        )
+        for one in shown
+        if one["kind"] != "noqueue"
+    }
 
 
 def test_whom_an_attacker_may_be_is_what_the_kernel_has(testbed: Testbed) -> None:
