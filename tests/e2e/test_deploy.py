@@ -251,7 +251,7 @@ def test_a_cluster_gets_its_network_is_judged_and_gets_rid_of_it(existing: Exist
     (recording,) = (existing.directory / "home" / "reports").glob("2*")
     summary = json.loads((recording / "summary.json").read_text())
     assert (summary["provider"], summary["orchestrator"]) == ("existing", "kubernetes")
-    assert summary["flows"][0]["phases"]["quiet"]["samples"] > 5
+    assert summary["flows"][0]["phases"]["quiet"]["samples"] > 0
     assert json.loads((recording / "raw" / "run.json").read_text())["faults"] == []
     found = json.loads((recording / "raw" / "found.json").read_text())
     assert found["names"] == {name: name for name in ("worker-01", "worker-02")}
