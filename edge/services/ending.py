@@ -25,8 +25,11 @@ def daemon_set(text: str) -> str:
 
 
 def is_for_good(server: Server, path: str) -> bool:
-    """Whether a DaemonSet is gone. It is not if the API says nothing, and is if it refuses for long."""
-    last = time.monotonic() + LASTING_SECONDS
+    """Whether a DaemonSet is gone. It is not if the API says nothing, and is if it refuses for long.
+
+    One refusal is none that lasts, however late it comes.
+    """
+    last = float("inf")
     while True:
         try:
             return "deletionTimestamp" in server.ask(Question("GET", path))["metadata"]
@@ -34,4 +37,5 @@ def is_for_good(server: Server, path: str) -> bool:
             status = error.status if isinstance(error, RefusedError) else 0
         if status == 404 or time.monotonic() >= last:
             return status in (404, _UNKNOWN, _FORBIDDEN)
+        last = min(last, time.monotonic() + LASTING_SECONDS)
         time.sleep(AGAIN_SECONDS)
