@@ -67,12 +67,15 @@ def test_whenever_it_is_killed_the_next_night_succeeds(recorded: Recorded, tmp_p
         process = nights.go_through(number)
         time.sleep(chance.uniform(0, took))
         process.send_signal(signal.SIGKILL)
-        killed += nights.ends(process) == -signal.SIGKILL
+        if nights.ends(process) == -signal.SIGKILL:
+            killed += 1
+        else:
+            took *= 0.7  # others left the processors to this one
         assert len(set(nights.written())) == len(nights.written())
     for number in range(1, KILLS + 1):  # each once more: those that are there stay as they are
         assert nights.ends(nights.go_through(number)) == 0
     assert sorted(nights.written()) == [f"20260101T{number:06d}Z-held-pod" for number in range(KILLS + 1)]
-    assert killed >= KILLS // 2
+    assert killed >= KILLS // 4
 
 
 @pytest.mark.long(one_in=0, counted=True)
