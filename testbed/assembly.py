@@ -187,6 +187,7 @@ def _refused_by_machines(addressing: Addressing) -> Iterable[Fault]:
 # What a testbed can do without, and what says what is missing for it.
 OPTIONAL: Mapping[str, Callable[[], Iterable[str]]] = {
     "BIRD (backend bgp)": lambda: packages.missing("bird2"),
+    "dnsmasq (names of services)": lambda: packages.missing("dnsmasq-base"),
     "etcd (backend vxlan-miss)": lambda: packages.missing("etcd-server"),
     "real Kubernetes (--orchestrator kubernetes)": doctor.missing_for_kubernetes,
     "virtual machines (--provider vagrant)": _missing_for_machines,

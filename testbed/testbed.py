@@ -19,7 +19,7 @@ from testbed.overlays.daemons import Joining
 from testbed.overlays.pod_network import PodNetwork
 from testbed.overlays.registry import of_cluster
 from testbed.providers import Provider
-from testbed.runtime import containers
+from testbed.runtime import containers, names
 from testbed.runtime.services import Proxies, Told
 from testbed.scenario import Scenario, Transfer, enforcements, links, service_rules
 from testbed.scenario.addressing import Addressing, Found
@@ -50,6 +50,7 @@ class Testbed:
         self.orchestrator: Orchestrator | None = None
         self._joining: Joining | None = None
         self._proxies: Proxies | None = None
+        self._resolvers: names.Resolvers | None = None
         self.containers: Mapping[str, PodPlace] = {}
         self.networks: Mapping[str, PodPlace] = {}
 
@@ -124,6 +125,8 @@ class Testbed:
                 progress("services")
                 self._proxies = Proxies(self.addressing, self.nodes)
                 self._proxies.up(self.pods)
+            if self.scenario.services:
+                self._give_names(progress)
             if links.limited(self.scenario):
                 # So that traffic waits for its class at all times: else senders are measured, not guarantees.
                 self.provider.settle(list(self.networks.values()))
@@ -191,6 +194,7 @@ class Testbed:
             return ["the testbed is not up"]
         joining = self._joining.faults() if self._joining else []
         joining += self._proxies.faults() if self._proxies else []
+        joining += self._resolvers.faults() if self._resolvers else []
         ended = [words for trunk in self.provider.trunks if (words := trunk.fault())]
         return [*ended, *joining, *self.orchestrator.check(), *self.enforcement.check(self)]
 
@@ -214,6 +218,16 @@ class Testbed:
         if here != there and receiver.published:
             return receiver.published
         return receiver.address
+
+    def _give_names(self, progress: Progress) -> None:
+        """Let pods ask for services by their names, if there is what answers: traffic needs none."""
+        try:
+            program = packages.find(names.PACKAGE, names.PROGRAM)
+        except LookupError as error:
+            progress(f"services have no names in pods: {error}")
+            return
+        self._resolvers = names.Resolvers(self.addressing, self.nodes, program)
+        self._resolvers.up()
 
     def _learn(self, found: Found) -> None:
         """Take into account what nodes turned out to have."""

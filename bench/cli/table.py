@@ -352,7 +352,7 @@ MACHINES = (
     ),
     Verb(
         "programs.get",
-        "Provide the programs that backends run on nodes: Debian's packages, unpacked and not installed.",
+        "Provide the programs that testbeds run on nodes: Debian's packages, unpacked and not installed.",
         "cli.verbs.machines:get_programs",
     ),
     Verb(

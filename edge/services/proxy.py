@@ -6,7 +6,8 @@ List. One transaction takes all that came while the one before was written, and 
 ``GATHER_SECONDS``; what comes after a quiet time is written at once.
 
 A proxy that ends leaves its rules, and the next goes on with them; unless its DaemonSet is gone. Where
-somebody else serves the cluster's services already, it leaves them to that, and looks now and then.
+somebody else serves the cluster's services already, it leaves them to that, and looks now and then. With
+``--names`` it keeps the file of services' names, too.
 """
 
 from __future__ import annotations
@@ -37,6 +38,7 @@ from edge.services.catalogue import SERVICES, SLICES, Catalogue, Name, Served, T
 from edge.services.discovery import Found, discover
 from edge.services.endpoints import ZONE_LABEL
 from edge.services.hints import Event
+from edge.services.names import Names
 from edge.services.node import Node, RulesError, is_bridged, room
 from edge.services.rules import Frame
 from edge.services.support import UNREADABLE, service_range
@@ -62,6 +64,7 @@ class Options(NamedTuple):
     pods: tuple[IPv4Network, ...]
     access: Access
     file: str
+    names: str
     leave: bool
     daemon_set: str  # its path in the API
 
@@ -121,6 +124,7 @@ class Proxy:
         self._pods, self._room = options.pods, 0
         self._catalogue, self._together = Catalogue(self.where, log.once), Together(log.once)
         self._node = Node(self.frame, log)
+        self._names = Names(options.names)
         self._told = Event(NORMAL, SERVED, "")
         self._left: dict[Name, tuple[str, ...]] = {}  # what was logged of services
         self._pending, self._written = True, False
@@ -152,6 +156,7 @@ class Proxy:
                     around = now
                 if now - looked >= LOOK_SECONDS:
                     looked = now
+                    self._write_names()
                     self._pending |= not self._node.look()
                 if self._node.again and now >= self._node.again:
                     self._node.look_again()
@@ -211,6 +216,7 @@ class Proxy:
             self._take_node(message)
         else:
             self._catalogue.take(message)
+            self._names.take(message)
         self._catalogue.be(self.where)
         self._pending = True
 
@@ -236,6 +242,7 @@ class Proxy:
         self._log_left(changes)
         changed = self._node.apply(together.ports, together.servers, together.touched)
         together.settled()
+        self._write_names()
         self._pending = False
         if changed or not self._written:
             took = time.monotonic() - begin
@@ -246,6 +253,14 @@ class Proxy:
             self._written = True
         if self._told.type == WARNING:
             self._tell(Event(NORMAL, SERVED, f"services of {self._options.services} are served on this node"))
+
+    def _write_names(self) -> None:
+        """Write names, once all are known. What cannot be written is tried again, and holds up no rules."""
+        try:
+            if self._catalogue.complete:
+                self._names.write()
+        except OSError as error:
+            self._log.once(f"names of services are not written: {error}")
 
     def _log_left(self, changes: Mapping[Name, Served]) -> None:
         """Log what is not done for services, once; who publishes hints says it by event."""
@@ -361,9 +376,10 @@ def _own(node: Json) -> Json:
 
 
 def leave(options: Options, log: Logger) -> int:
-    """Take a cluster's table from the node: 0, or 1 if nft cannot."""
+    """Take a cluster's table and names from the node: 0, or 1 if that cannot be."""
     try:
         Node(Frame(options.cluster, options.services), log).remove()
+        Names(options.names).remove()
     except (RulesError, OSError) as error:
         log(str(error))
         return 1
@@ -386,7 +402,8 @@ def parse(arguments: Sequence[str]) -> Options:
         help="the network of this node's own pods, unless the API is to say it; any number of times",
     )  # fmt: skip
     add("--file", metavar="JSON", default="", help="a List of Services and EndpointSlices, instead of an API")
-    add("--leave", action="store_true", help="only take the table away")
+    add("--names", metavar="DIRECTORY", default="", help="where dnsmasq finds the file of services' names")
+    add("--leave", action="store_true", help="only take the table and the names away")
     add(
         "--daemon-set", metavar="NAMESPACE/NAME", type=ending.daemon_set,
         help="by what it runs: if that is gone when this is told to end, the table goes, too",
@@ -398,7 +415,7 @@ def parse(arguments: Sequence[str]) -> Options:
         parser.error("--api, --in-cluster or --file: one of them must say where services are")
     return Options(
         told.cluster, told.services, told.node, told.zone, tuple(told.pods),
-        access, told.file, told.leave, told.daemon_set or "",
+        access, told.file, told.names, told.leave, told.daemon_set or "",
     )  # fmt: skip
 
 

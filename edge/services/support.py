@@ -37,7 +37,7 @@ def supported(service: Mapping[str, Any], services: Optional[IPv4Network]) -> Su
         spec = service.get("spec") or {}
         if _OTHERS in (service["metadata"].get("labels") or {}):
             return Support("")
-        address = _address(spec)
+        address = address_of(spec)
         why = _unfit(spec, address, services)
         if why:
             return Support("", (f"{why}: {_ALONE}",))
@@ -70,7 +70,7 @@ def a_string(value: object, what: str) -> Optional[str]:  # noqa: UP045
     return value
 
 
-def _address(spec: Json) -> str:
+def address_of(spec: Json) -> str:
     """Return the IPv4 address of a service, if it has one."""
     for text in (spec.get("clusterIP"), *(spec.get("clusterIPs") or ())):
         if text and text != "None" and ":" not in text:

@@ -242,6 +242,22 @@ class InNamespace(Within):
         return ["nsenter", f"--net={self.namespace}", "--"]
 
 
+# A machine's own files, but for one. Constant text: the file in whose place it is comes first.
+WITH_RESOLVER = 'mount --bind "$0" /etc/resolv.conf; exec "$@"'
+
+
+@dataclass(frozen=True)
+class Resolving(InNamespace):
+    """Such a place whose names are asked for as a file on the node says, in the place of the node's own."""
+
+    resolver: str = ""  # path of what is its /etc/resolv.conf
+
+    @property
+    def entrance(self) -> list[str]:
+        """How commands get from the node into the namespace, and into a view of its files."""
+        return [*super().entrance, "unshare", "--mount", "sh", "-c", WITH_RESOLVER, self.resolver]
+
+
 @dataclass(frozen=True)
 class Entered(Within):
     """A place within a node to which a command leads that is known from before: see testbed.lasting.

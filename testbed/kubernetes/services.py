@@ -26,6 +26,7 @@ from testbed.kubernetes import manifests
 from testbed.kubernetes.client import Client
 from testbed.kubernetes.control_plane import ControlPlane, Subject, directory_of, endpoint
 from testbed.kubernetes.manifests import Manifest
+from testbed.runtime import names
 from testbed.runtime import services as objects
 from testbed.scenario import service_hints
 from testbed.scenario.addressing import Addressing
@@ -89,6 +90,7 @@ class ClusterServices:
                 objects.manifest(self._addressing, name, self._version, manifests.endpoint_label(name))
                 for name in self._names
             ),
+            *names.objects(self._addressing, self.cluster, self._version, manifests.name_of),
         ]
 
     def up(self, control_plane: ControlPlane) -> None:
@@ -119,6 +121,7 @@ class ClusterServices:
     def _proxy(self, node: Node) -> Component:
         """Return a node's proxy: of zone and pods its Node tells it, as far as there is one."""
         told = ["--cluster", self.cluster, "--node", manifests.name_of(node.name)]
+        told += ["--names", names.hosts(self.cluster)]
         return self._component("services' proxy", node, "services-proxy", told)
 
     def _publisher(self, master: Node) -> Component:

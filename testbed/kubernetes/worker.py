@@ -17,6 +17,7 @@ from testbed.enforcements.enforcement import Enforcement
 from testbed.kubernetes import cell
 from testbed.kubernetes.control_plane import ControlPlane, Subject, directory_of
 from testbed.kubernetes.manifests import name_of
+from testbed.runtime import names
 from testbed.runtime.cni import RESULTS, NetworkList
 from testbed.scenario import Scenario
 from testbed.scenario.addressing import HEALTH_PORT, KUBELET_PORT, Addressing
@@ -242,12 +243,13 @@ class Worker:
         version = self._programs.version
         beside = self._addressing.kubelet_offset(self.cluster, self._node.name)
         processors = int(self._node.run(["getconf", "_NPROCESSORS_ONLN"]).stdout)
-        reserved = reserved_processors(self._addressing.scenario, self._node.name, processors)
+        own = reserved_processors(self._addressing.scenario, self._node.name, processors)
+        own |= names.kubelet_settings(self._addressing, self.cluster)
         files = {
             "kubelet.pem": identity,
             "authority.crt": control_plane.authority.certificate,
             "kubelet.conf": control_plane.kubeconfig_of(identity),
-            "kubelet.json": render_kubelet(version, self._directory, address, beside, reserved),
+            "kubelet.json": render_kubelet(version, self._directory, address, beside, own),
         }
         for file, text in files.items():
             self.cell.run(["tee", f"{self._directory}/{file}"], stdin=text)
@@ -347,15 +349,15 @@ disabled_plugins = [
 
 
 def render_kubelet(
-    version: Version, directory: str, address: str, offset: int, reserved: Mapping[str, Any]
+    version: Version, directory: str, address: str, offset: int, own: Mapping[str, Any]
 ) -> str:
     """Return a kubelet's configuration; ``offset`` keeps the ports of a worker's kubelets apart.
 
-    ``reserved`` is what it is told of processors.
+    ``own`` is what it is told of processors and of names.
     """
     configuration: dict[str, Any] = {
         **kubelet_settings(version),
-        **reserved,
+        **own,
         "address": address,
         "port": KUBELET_PORT + offset,
         # It looks often whether its node's state has changed - a node is ready as soon as it is - but tells

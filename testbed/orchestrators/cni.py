@@ -10,10 +10,12 @@ from pathlib import Path
 
 from testbed import resources
 from testbed.access.batch import Step, take
-from testbed.access.place import Apart, InNamespace, Node, in_parallel, path_on
+from testbed.access.place import Apart, InNamespace, Node, Resolving, in_parallel, path_on
 from testbed.enforcements.enforcement import Enforcement
 from testbed.orchestrators import Orchestrator
+from testbed.runtime import names
 from testbed.runtime.cni import CniError, Json, NetworkList, Runtime, address, host_interface
+from testbed.scenario import services
 from testbed.scenario.addressing import Addressing, Found
 
 # What the runtime keeps of them. A machine's is in the run's directory there, if it was brought anything: who
@@ -95,7 +97,8 @@ class CniOrchestrator(Orchestrator):
     def _make_namespaces(self, node: Node) -> None:
         """Make the network namespaces of a node's pods, each with its loopback, as a runtime does."""
         pods = self._addressing.pods_on(node.name)
-        steps = [Step(["ip", "-batch", "-"], "".join(f"netns add {pod}\n" for pod in pods))]
+        steps = names.preparation(self._addressing, node.name)
+        steps += [Step(["ip", "-batch", "-"], "".join(f"netns add {pod}\n" for pod in pods))]
         for pod in pods:
             enter = f"--net={self._addressing.namespace(pod)}"
             steps.append(Step(["nsenter", enter, "ip", "link", "set", "lo", "up"]))
@@ -143,11 +146,13 @@ class CniOrchestrator(Orchestrator):
         return self._enforcement.network_list(pod.cluster, pod.node)
 
     def _place(self, name: str) -> InNamespace:
-        result = self._results[name]
-        return InNamespace(
+        result, cluster = self._results[name], self._scenario.pods[name].cluster
+        place = InNamespace(
             name=name,
             node=self._runtime(name).node,
             namespace=self._addressing.namespace(name),
             address=address(result),
             host_interface=host_interface(result),
         )
+        named = cluster in services.clusters(self._scenario)
+        return Resolving(**vars(place), resolver=names.resolver(cluster)) if named else place

@@ -27,6 +27,7 @@ from testbed import resources
 from testbed.access.batch import Step, look, take
 from testbed.access.components import Component
 from testbed.access.place import Node, PodPlace, in_parallel, path_on
+from testbed.runtime import names
 from testbed.runtime.cni import Json
 from testbed.scenario import Requests, Scenario, Transfer, service_hints, services
 from testbed.scenario.addressing import Addressing
@@ -59,6 +60,7 @@ def render(addressing: Addressing, cluster: str, pods: Mapping[str, str], told: 
     own = [name for name, one in addressing.scenario.services.items() if one.cluster == cluster]
     sent = services.sent(addressing.scenario)
     items = [item for name in own for item in _objects(addressing, name, sent[name], pods, told)]
+    items += names.objects(addressing, cluster, VERSION)
     return json.dumps({"apiVersion": "v1", "kind": "List", "items": items}, indent=1) + "\n"
 
 
@@ -195,16 +197,20 @@ class Proxies:
         answer_themselves(self._addressing.scenario, {node.name: node for _, node in self._members}, pods)
 
     def endpoints(self) -> dict[tuple[str, str], set[str]]:
-        """Return to which addresses the kernel leads, by cluster and node. Raises CommandError."""
+        """Return to which addresses the kernel leads, by cluster and node, but for names.
+
+        Raises CommandError.
+        """
 
         def listed(one: tuple[str, Node]) -> set[str]:
             cluster, node = one
             shown = node.run(["nft", "-j", "list", "map", "ip", _table(cluster), "endpoints"]).json()
             (held,) = [each["map"].get("elem", []) for each in shown["nftables"] if "map" in each]
-            return {value["concat"][0] for _, value in held}
+            own = names.address(self._addressing, cluster)
+            return {value["concat"][0] for key, value in held if key["concat"][0] != own}
 
-        names = [(cluster, node.name) for cluster, node in self._members]
-        return dict(zip(names, in_parallel(listed, self._members), strict=True))
+        members = [(cluster, node.name) for cluster, node in self._members]
+        return dict(zip(members, in_parallel(listed, self._members), strict=True))
 
     def faults(self) -> list[str]:
         """Return, in words, which of them have ended, and whose rules are not there any more."""
@@ -225,7 +231,7 @@ class Proxies:
             *("--cluster", cluster, "--services", str(addressing.service_range(cluster))),
             *("--node", node.name, "--pods", str(addressing.pod_subnet(cluster, node.name))),
             *(("--zone", zone) if zone else ()),
-            *("--file", _file(cluster)),
+            *("--file", _file(cluster), "--names", names.hosts(cluster)),
         ]
         component = Component(f"services' proxy of cluster {cluster}", node, _directory(cluster), argv)
         component.start()

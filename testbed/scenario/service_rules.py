@@ -82,6 +82,9 @@ def _address(at: Path, address: IPv4Address, within: services.Ranges, service: S
         yield Fault(at, f"{address} is the {end} address of {network}, which no service has")
     elif address == network[services.API]:
         yield Fault(at, f"{address} is the address of the cluster's API; take one from {network[2]} on")
+    elif address == services.of_names(network):
+        words = f"{address} is where the cluster's pods ask for names of services"
+        yield Fault(at, f"{words}; take another, or none: {next(services.usable(network))} is the first")
 
 
 def _ports(scenario: Scenario, addresses: dict[str, IPv4Address]) -> Iterator[Fault]:

@@ -13,7 +13,8 @@ END = IPv4Network("10.0.0.0/8")
 # What a kube-apiserver takes: no more than 20 bits (its validateClusterIPFlags), no fewer than 3.
 SHORTEST_PREFIX, LONGEST_PREFIX = 12, 29
 # The first address of a range is that of a cluster's own API; from it to the tenth, clusters' own things are.
-API, FIRST_SERVICE = 1, 11
+# The tenth says services' names, as kubeadm has it (its GetDNSIP); of a small range it is the last.
+API, NAMES, FIRST_SERVICE, LAST = 1, 10, 11, -2
 
 Ranges = Mapping[str, IPv4Network]  # by cluster
 
@@ -59,8 +60,18 @@ def addresses(scenario: Scenario, within: Ranges) -> dict[str, IPv4Address]:
 
 def usable(network: IPv4Network) -> Iterator[IPv4Address]:
     """Yield the addresses of a range that services are given: none that Kubernetes gives by itself."""
-    first = FIRST_SERVICE if network.num_addresses > 2 * FIRST_SERVICE else API + 1
-    return (network[number] for number in range(first, network.num_addresses - 1))
+    first = FIRST_SERVICE if _is_large(network) else API + 1
+    every = (network[number] for number in range(first, network.num_addresses - 1))
+    return (address for address in every if address != of_names(network))
+
+
+def of_names(network: IPv4Network) -> IPv4Address:
+    """Return the address of a range at which pods ask for services' names."""
+    return network[NAMES if _is_large(network) else LAST]
+
+
+def _is_large(network: IPv4Network) -> bool:
+    return network.num_addresses > 2 * FIRST_SERVICE
 
 
 def sent(scenario: Scenario) -> dict[str, list[Transfer]]:

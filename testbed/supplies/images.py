@@ -42,6 +42,7 @@ TOOLS = {
     "tc": "iproute2",
     "ethtool": "ethtool",
     "ping": "iputils-ping",
+    "getent": "libc-bin",
     "sh": "dash",
     "cat": "coreutils",
     "chroot": "coreutils",

@@ -1,4 +1,4 @@
-"""Programs of Debian's packages that daemons of pod networks are: fetched and unpacked, never installed.
+"""Programs of Debian's packages that daemons on nodes are: fetched and unpacked, never installed.
 
 A package that is installed starts a service, which a testbed has no use for, and takes root. So apt fetches
 it, with all it needs that this machine has not, and checks it by its signatures; dpkg-deb unpacks it into the
@@ -45,7 +45,11 @@ SOURCES = Path("/etc/apt")
 COMPLAINT = ("E: ", "W: ")  # of apt, on its lines
 LAST_LINES = 15
 # What is fetched, and which of its programs are used; the first tells its version.
-PACKAGES: dict[str, tuple[str, ...]] = {"bird2": ("bird", "birdc"), "etcd-server": ("etcd",)}
+PACKAGES: dict[str, tuple[str, ...]] = {
+    "bird2": ("bird", "birdc"),
+    "dnsmasq-base": ("dnsmasq",),
+    "etcd-server": ("etcd",),
+}
 SBIN = ("usr/sbin", "usr/bin", "sbin", "bin")
 UNKNOWN = "Unable to locate package"  # as apt-get says it
 WRAPPERS = "programs"  # in a package's directory: what is to be run

@@ -10,6 +10,8 @@ import pytest
 from testbed.access.components import Component
 from testbed.kubernetes.client import Client
 from testbed.orchestrators.own import KubernetesOrchestrator
+from testbed.runtime import names
+from testbed.supplies import packages
 from testbed.testbed import Testbed
 from tests import answered
 from tests.e2e import served
@@ -72,6 +74,31 @@ def test_pods_reach_their_own_api_at_its_service(pair: Testbed, pod: str, addres
     authority = f"/run/kubernetes/{cluster}/services-proxy/authority.crt"
     told = pair.networks[pod].run(["/usr/bin/python3", "-IS", "-c", ASK, address, authority]).json()
     assert told["gitVersion"] == "v1.20.2"
+
+
+def asked(pair: Testbed, pod: str, name: str) -> str:
+    """Return what a pod is told of a name; nothing if there is no such name."""
+    done = pair.pods[pod].run(["getent", "hosts", name], check=False)
+    assert done.status in (0, 2), done.stderr
+    return " ".join(done.stdout.split())
+
+
+def test_pods_find_services_of_their_cluster_by_name(pair: Testbed, a: Client) -> None:
+    if lacking := list(packages.missing(names.PACKAGE)):
+        pytest.skip(lacking[0])
+    written = pair.pods["A-1"].run(["cat", "/etc/resolv.conf"]).stdout
+    assert written == names.resolv_conf(pair.addressing, "a")
+    web = "near.default.svc.cluster.local"
+    assert asked(pair, "A-1", "near") == f"{pair.addressing.service('near')} {web}"
+    assert asked(pair, "B-1", web) == ""
+    # On one worker, one name of two clusters.
+    for pod, address in (("A-1", "10.96.0.1"), ("B-1", "10.97.0.1")):
+        assert asked(pair, pod, "kubernetes") == f"{address} kubernetes.default.svc.cluster.local"
+    passing = {"metadata": {"name": "passing", "namespace": "default"}, "spec": {"ports": [{"port": 80}]}}
+    a.apply([{"apiVersion": "v1", "kind": "Service", **passing}])
+    until(lambda: asked(pair, "A-1", "passing") != "")
+    a.run("delete", "service", "passing")
+    until(lambda: asked(pair, "A-1", "passing") == "")
 
 
 def test_a_pod_that_goes_is_no_endpoint_and_one_that_comes_is(pair: Testbed) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -9,7 +10,9 @@ import pytest
 
 from bench.measurement import environment
 from testbed.assembly import assemble
+from testbed.runtime import names
 from testbed.scenario import load
+from testbed.supplies import packages
 from testbed.testbed import Testbed
 from tests import answered, cases
 from tests.paths import ROOT
@@ -121,9 +124,59 @@ def test_a_pod_that_goes_is_no_endpoint_and_one_that_comes_is(testbed: Testbed) 
     assert endpoints(testbed, "worker-01", "b") == others
 
 
+def asked(testbed: Testbed, pod: str, name: str, *, by_tcp: bool = False) -> str:
+    """Return what a pod is told of a name, as any program there is; nothing if there is no such name."""
+    by = {"RES_OPTIONS": "use-vc"} if by_tcp else {}
+    done = testbed.pods[pod].run(["getent", "hosts", name], env=by, check=False)
+    assert done.status in (0, 2), done.stderr
+    return " ".join(done.stdout.split())
+
+
+@pytest.fixture
+def named(testbed: Testbed) -> Testbed:
+    """A testbed whose pods have names."""
+    if lacking := list(packages.missing(names.PACKAGE)):
+        pytest.skip(lacking[0])
+    return testbed
+
+
+def test_pods_find_services_of_their_cluster_by_name(named: Testbed) -> None:
+    web, data = "web.default.svc.cluster.local", "data.default.svc.cluster.local"
+    for name in ("web", "WEB", "web.default", "web.default.svc", web, f"{web}."):
+        assert asked(named, "A-1", name).lower() == f"10.96.0.11 {web}"
+    assert asked(named, "A-3", "web", by_tcp=True) == f"10.96.0.11 {web}"  # on another worker
+    assert asked(named, "B-1", "data") == f"10.97.0.11 {data}"
+    # On one worker, one name of two clusters.
+    own = "kube-dns.kube-system"
+    assert asked(named, "A-2", own) == f"10.96.0.10 {own}.svc.cluster.local"
+    assert asked(named, "B-2", own) == f"10.97.0.10 {own}.svc.cluster.local"
+    for pod, name in (("A-1", "data"), ("B-1", web), ("A-1", "worker-01"), ("A-1", "example.org")):
+        assert asked(named, pod, name) == ""
+
+
+def test_a_service_that_goes_has_no_name_any_more(named: Testbed) -> None:
+    node, file = named.nodes["worker-01"], "/run/services/a/services.json"
+    there = node.run(["cat", file]).stdout
+
+    def write(text: str) -> None:
+        node.run(["sh", "-c", f"cat >{file}.new && mv {file}.new {file}"], stdin=text)
+
+    left = [one for one in json.loads(there)["items"] if one["metadata"]["name"] != "web"]
+    write(json.dumps({"items": left}))
+    until(lambda: asked(named, "A-1", "web") == "")
+    assert asked(named, "A-3", "web") != ""  # of which its own node has heard nothing
+    write(there)
+    until(lambda: asked(named, "A-1", "web").startswith("10.96.0.11 "))
+
+
 def test_a_proxy_that_ended_and_rules_that_went_are_faults(testbed: Testbed) -> None:
     node = testbed.nodes["worker-01"]
     node.run(["sh", "-c", 'kill -KILL "$(cat /run/services/a/pid)"'])
     node.run(["nft", "delete", "table", "ip", "services-a"])
     ended = "services' proxy of cluster a on worker-01 ended with 137"
     until(lambda: any(ended in fault for fault in testbed.check()))
+
+
+def test_names_that_nobody_says_any_more_are_a_fault(named: Testbed) -> None:
+    named.nodes["worker-02"].run(["sh", "-c", 'kill -KILL "$(cat /run/names/b/pid)"'])
+    until(lambda: "names of cluster b on worker-02 ended with 137" in "".join(named.check()))

@@ -44,7 +44,7 @@ def served(of: Scenario, node: str = "left-01", without: str = "", told: Told = 
     catalogue = Catalogue(where)
     for news in listed(json.loads(render(Addressing(of), "a", pods, told))):
         catalogue.take(news)
-    (found,) = catalogue.changes().values()
+    found = catalogue.changes()["default", "web"]
     assert found.left == ()
     return found
 

@@ -34,6 +34,8 @@ FAULTS = {
     f"{WEB}.address=10.96.255.255": f"{WEB}.address: 10.96.255.255 is the last address of",
     f"{WEB}.address=10.96.0.1": f"{WEB}.address: 10.96.0.1 is the address of the cluster's API; take one "
     "from 10.96.0.2 on",
+    f"{WEB}.address=10.96.0.10": f"{WEB}.address: 10.96.0.10 is where the cluster's pods ask for names of "
+    "services; take another, or none: 10.96.0.11 is the first",
     "services.1st={cluster: a, pods: [A-2]}": "services.1st: a service's name must begin with a letter",
     "services.Kubernetes={cluster: a, pods: [A-2]}": "services.Kubernetes: so the service of a cluster's API "
     "is called: take another name",
@@ -47,7 +49,7 @@ FAULTS = {
     "enforcement=macvlan": "services: network macvlan gives pods addresses of the underlay",
 }
 CLUSTERS = {
-    "clusters.a.service_cidr=10.96.0.0/29": "services: 10.96.0.0/29 has no address left for service 's4': "
+    "clusters.a.service_cidr=10.96.0.0/29": "services: 10.96.0.0/29 has no address left for service 's3': "
     "set a larger service_cidr, or addresses",
     "clusters.a.pod_cidr=10.0.0.0/8": "clusters.a.service_cidr: no /16 from 10.96.0.0/16 on is free for its "
     "services: set a range",
