@@ -144,7 +144,7 @@ ip netns exec flooder sh -c 'echo 1024 65535 >/proc/sys/net/ipv4/ip_local_port_r
 # Connects so often, to addresses by turns, for some seconds at most; says how many it got.
 FLOOD = """
 import socket, sys, time
-count, addresses, got, end = int(sys.argv[1]), sys.argv[2:], 0, time.monotonic() + 40
+count, addresses, got, end = int(sys.argv[1]), sys.argv[2:], 0, time.monotonic() + 70
 while got < count and time.monotonic() < end:
     try:
         with socket.create_connection((addresses[got % len(addresses)], 80), timeout=5) as connection:
