@@ -153,10 +153,11 @@ def _missing_for_machines() -> Iterable[str]:
     return machines.missing()
 
 
-def _without_services(addressing: Addressing) -> Iterable[Fault]:
-    """Yield that services are not there."""
-    if addressing.scenario.services:
-        yield Fault(("services",), "clusters that are there already get none: remove them")
+def _refused_by_api(addressing: Addressing) -> Iterable[Fault]:
+    """Return which services an API does not take."""
+    from testbed.kubernetes import services
+
+    return services.refused(addressing)
 
 
 def _refused_by_cni(addressing: Addressing) -> Iterable[Fault]:
@@ -166,12 +167,12 @@ def _refused_by_cni(addressing: Addressing) -> Iterable[Fault]:
 
 def _refused_by_own(addressing: Addressing) -> Iterable[Fault]:
     """Return what a flanneld does not know, if one was given; else what this machine cannot run."""
-    from testbed.kubernetes import flanneld, services
+    from testbed.kubernetes import flanneld
     from testbed.kubernetes.addresses import of_two_families
 
     unknown = list(flanneld.refused(addressing))
     fitting = unknown if unknown and binaries.find().flanneld else _refused_by_cni(addressing)
-    return [*fitting, *of_two_families(addressing.scenario), *services.refused(addressing)]
+    return [*fitting, *of_two_families(addressing.scenario), *_refused_by_api(addressing)]
 
 
 def _refused_by_machines(addressing: Addressing) -> Iterable[Fault]:
@@ -196,8 +197,8 @@ OPTIONAL: Mapping[str, Callable[[], Iterable[str]]] = {
 CNI = OrchestratorKind(_cni, quick=True, refuse=_refused_by_cni)
 CNI_THERE = OrchestratorKind(_cni, quick=True, refuse=_refused_by_machines)
 OWN = OrchestratorKind(_own, doctor.demand_kubernetes, has_agents=True, refuse=_refused_by_own)
-ON_MACHINES = OrchestratorKind(_on_machines, finds_clusters=True, refuse=_without_services)
-ON_CLUSTERS = OrchestratorKind(_on_clusters, finds_clusters=True, refuse=_without_services)
+ON_MACHINES = OrchestratorKind(_on_machines, finds_clusters=True, refuse=_refused_by_api)
+ON_CLUSTERS = OrchestratorKind(_on_clusters, finds_clusters=True, refuse=_refused_by_api)
 
 PROVIDERS = Registry[ProviderKind]("provider", word="provider")
 # By the names that some provider has for them; of several of a name, the first, whose settings are all one's.

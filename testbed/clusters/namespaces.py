@@ -272,7 +272,9 @@ def pod_manifest(
     if not machine.publishes:
         container.pop("resources", None)
     spec = {"containers": [container], "nodeSelector": {"kubernetes.io/hostname": machine.hostname}}
-    return _pod(known["metadata"]["name"], seconds, spec, known["metadata"]["annotations"])
+    made = _pod(known["metadata"]["name"], seconds, spec, known["metadata"]["annotations"])
+    made["metadata"]["labels"] = known["metadata"]["labels"] | LABEL
+    return made
 
 
 def container_manifest(name: str, machine: Machine, image: str, seconds: int) -> Manifest:

@@ -7,6 +7,7 @@ import json
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 from testbed import resources
@@ -14,7 +15,7 @@ from testbed.access import scratch
 from testbed.access.local import Local
 from testbed.access.place import CommandError, InNamespace, Node, Place, PodPlace, Within, in_parallel
 from testbed.access.remote import RemotePod
-from testbed.clusters import kubeconfigs, namespaces
+from testbed.clusters import kubeconfigs, namespaces, services
 from testbed.clusters.kubeconfigs import NAMESPACE, Outside
 from testbed.clusters.namespaces import READY_SECONDS, Namespaces, Ways, lifetime
 from testbed.clusters.survey import Ground, ask, facts, survey
@@ -34,6 +35,7 @@ class Pods(Orchestrator):
 
     overlay: str | None = "the clusters' own"
     brings_containers = True
+    serves = True  # or rather its clusters do
 
     def __init__(
         self,
@@ -72,6 +74,11 @@ class Pods(Orchestrator):
         names = [name for name in self._scenario.pods if name not in without]
         in_parallel(lambda cluster: self._start(cluster, names), self._clients)
         self._find(names)
+        if self._scenario.services:
+            progress("services")
+            known = {name: place.address for name, place in self.pods.items()}
+            serve = partial(services.serve, self._addressing, pods=known, seconds=READY_SECONDS)
+            in_parallel(serve, self._clients.values())
         for name, container in self._scenario.containers.items():
             place = self._place(name, self._ground.machine(container.node)[0])
             self._containers[name] = replace(place, interface=self._addressing.uplink(container.node))

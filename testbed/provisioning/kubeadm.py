@@ -1,8 +1,8 @@
 """What kubeadm is told: the configuration files of a cluster's first node, and of those that join it.
 
 JSON is YAML, so each document is JSON. What kubeadm would install besides (its *addons*) is left out: two
-kube-proxies in one network namespace overwrite each other's rules, and a node of two clusters is one; nothing
-here asks for services' addresses or for names.
+kube-proxies in one network namespace overwrite each other's rules, and a node of two clusters is one. Where a
+scenario has services, proxies of ours serve them; nothing here asks for names.
 """
 
 from __future__ import annotations

@@ -6,6 +6,7 @@ import json
 
 from testbed.clusters import kubeconfigs, namespaces
 from testbed.enforcements.enforcement import RESOURCE
+from testbed.kubernetes import manifests
 from tests.unit.testbed.clusters.builders import (
     enforcement,
     machine,
@@ -18,7 +19,7 @@ def test_a_pod_is_the_scenarios_and_ends_by_itself() -> None:
         scenario(), enforcement(scenario()), "A-1", machine(), "example/iperf3:1", 100
     )
     assert made["metadata"]["namespace"] == kubeconfigs.NAMESPACE
-    assert made["metadata"]["labels"] == namespaces.LABEL
+    assert made["metadata"]["labels"] == namespaces.LABEL | {manifests.LABEL: "contmec"}
     assert made["metadata"]["annotations"] == {"concorde.contmec.dev/egress-guarantee": "50M"}
     spec = made["spec"]
     assert spec["nodeSelector"] == {"kubernetes.io/hostname": "ip-10-0-0-7.example"}

@@ -189,19 +189,13 @@ def test_many_services_do_not_take_long() -> None:
     effort.assert_in_proportion(services_of, 100)
 
 
-@pytest.mark.parametrize(("provider", "orchestrator"), [("ssh", "kubernetes"), ("vagrant", "kubernetes")])
-def test_who_does_not_serve_them_refuses_them(provider: str, orchestrator: str) -> None:
-    runner = assembly.orchestrator_kind(provider, orchestrator)
-    with pytest.raises(ScenarioError, match="services: clusters that are there already get none"):
-        assembly.accept(Addressing(load(SERVICES, ())), runner)
-
-
-def test_an_api_gives_an_address_to_one_service() -> None:
+@pytest.mark.parametrize("provider", ["netns", "ssh", "existing"])
+def test_an_api_gives_an_address_to_one_service(provider: str) -> None:
     same = [
         "services.web.address=10.96.0.20",
         "services.more={cluster: a, pods: [A-2], address: 10.96.0.20, port: 81}",
     ]
     words = "services.more.address: services.web has 10.96.0.20 already, and an API gives it to one alone"
     with pytest.raises(ScenarioError, match=words):
-        assembly.accept(Addressing(load(SERVICES, same)), assembly.orchestrator_kind("netns", "kubernetes"))
-    assembly.accept(Addressing(load(SERVICES, ())), assembly.orchestrator_kind("netns", "kubernetes"))
+        assembly.accept(Addressing(load(SERVICES, same)), assembly.orchestrator_kind(provider, "kubernetes"))
+    assembly.accept(Addressing(load(SERVICES, ())), assembly.orchestrator_kind(provider, "kubernetes"))
