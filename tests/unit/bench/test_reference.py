@@ -21,6 +21,7 @@ from bench.studies.backends import index as backends
 from bench.studies.matrix import index
 from bench.studies.places import index as places
 from bench.studies.reproduction import claims
+from bench.studies.services import index as services
 from bench.studies.study import read_index
 from tests.paths import CONTMEC_SUMMARY, ROOT
 
@@ -66,7 +67,7 @@ def test_there_are_the_recordings_that_claims_and_pages_need() -> None:
         for cell in read_index(REFERENCE / matrix / index.INDEX, index.Matrix).rows
         if cell.recording
     }
-    for name, study in (("places", places), ("backends", backends)):
+    for name, study in (("places", places), ("backends", backends), ("services", services)):
         rows |= {f"{name}/{row.recording}" for row in study.read(REFERENCE / name).rows if row.recording}
     assert rows == set(CELLS)
 

@@ -11,16 +11,18 @@ from rich.console import Console
 
 from bench.console.progress import Display
 from bench.presentation.figures.sheet import PAGE, PRESETS, Sheet
-from bench.recording import atomic
+from bench.recording import archive, atomic
 from bench.recording.records import Delayed, StudyRequest
 from bench.studies import loop
 from bench.studies.services import figure, page, results, sheets, situations
 from bench.studies.services.asking import took
 from bench.studies.services.index import Services, read
+from bench.studies.services.records import Run
 from bench.studies.services.results import faults, measured, replicas
 from bench.studies.services.situations import BY_NAME, NAMES, SITUATIONS
 from bench.studies.services.study import ServicesStudy
 from bench.studies.study import figure_files
+from tests.paths import ROOT
 from tests.unit.bench.presentation.figures import looked_at
 from tests.unit.bench.presentation.figures.looked_at import drawn
 from tests.unit.bench.studies.services import known
@@ -219,3 +221,20 @@ def test_the_page_has_each_claim_beside_a_number(found: Services) -> None:
 def test_no_study_that_is_kept_is_no_page(found: Services) -> None:
     assert page.render(None) is None
     assert page.render(atomic.model_bytes(found)) == page.page(found)
+
+
+def test_the_page_shows_the_study_that_is_kept_in_which_hints_do_as_they_say(tmp_path: Path) -> None:
+    kept = archive.unpack(ROOT / "reports" / "reference" / "services", tmp_path)
+    runs = [atomic.read(file, Run) for file in sorted((kept / "measured").glob("*/*.json"))]
+    shown = Services(results=results.summed_up(runs))
+    assert sheets.requests(shown).markdown() in page.FILE.read_text(encoding="utf-8")
+    assert not [one for one in shown.results if one.invalid or one.lost]
+    assert len(shown.results) == sum(len(one.modes) for one in SITUATIONS)
+    # Fifty-four runs: of one alone 0.001 would be as much.
+    assert min(one.likely for one in shown.results if one.likely is not None) > 0.001 / len(runs)
+    usual = shown.measured["in-proportion"]
+    for mode in ("auto", "strict", "close", "nearest"):
+        assert (usual[mode].of_off or 0) < 0.05
+        fall = results.fall_in_round_trips(usual["off"], usual[mode])
+        assert fall is not None
+        assert fall > 0.9 * situations.ROUND_TRIPS
