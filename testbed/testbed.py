@@ -125,7 +125,7 @@ class Testbed:
                 progress("services")
                 self._proxies = Proxies(self.addressing, self.nodes)
                 self._proxies.up(self.pods)
-            if self.scenario.services:
+            if self.scenario.services and not orchestrator.names:
                 self._give_names(progress)
             if links.limited(self.scenario):
                 # So that traffic waits for its class at all times: else senders are measured, not guarantees.

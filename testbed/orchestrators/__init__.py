@@ -22,6 +22,7 @@ class Orchestrator(ABC):
     overlay: str | None = None  # what makes the entries between the nodes, if not the testbed does, in words
     joins: Collection[str] = ()  # the clusters whose networks' daemons it starts itself: they ask an API
     serves = False  # whether it serves the scenario's services
+    names = False  # whether it has names for them, too
     brings_containers = False  # whether containers come with pods; else ``containers_from`` is given networks
     pods: Mapping[str, PodPlace] = {}  # those that run, by name
     networks: Mapping[str, PodPlace] = {}  # the pods', by their names, entered with the rights of nodes' root

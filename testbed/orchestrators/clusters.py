@@ -35,7 +35,7 @@ class Pods(Orchestrator):
 
     overlay: str | None = "the clusters' own"
     brings_containers = True
-    serves = True  # or rather its clusters do
+    serves = names = True  # or rather its clusters do
 
     def __init__(
         self,
