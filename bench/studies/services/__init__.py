@@ -27,7 +27,11 @@ VERB = study_verb(
     "Measure what a service's hints keep in a zone, and what that costs.",
     choice("case", MANY, "one case by its name; may be repeated (default: all)", cases),
     choice("mode", MANY, "off, auto, strict, close, nearest; may be repeated (default: all)", modes),
-    choice("quick", False, "a second of requests each, and no promises: two minutes"),
+    choice(
+        "quick",
+        False,
+        "less than a second each, and neither promises nor what happens meanwhile: two minutes",
+    ),
     DURATION,
     alone="case",
 )
