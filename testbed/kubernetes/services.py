@@ -1,7 +1,7 @@
 """Who serves a cluster's services: a proxy on each of its nodes, and beside its master who publishes hints.
 
-Both are edge's programs, as any cluster gets them, and may do at the API what they need. Services are objects
-of the API, and Kubernetes' own controller finds their endpoints by the labels of pods.
+Both are edge's programs, as any cluster gets them, and may do at the API what they may in any. Services are
+objects of the API, and Kubernetes' own controller finds their endpoints by the labels of pods.
 """
 
 from __future__ import annotations
@@ -28,25 +28,17 @@ from testbed.kubernetes.control_plane import ControlPlane, Subject, directory_of
 from testbed.kubernetes.manifests import Manifest
 from testbed.runtime import names
 from testbed.runtime import services as objects
-from testbed.scenario import service_hints
+from testbed.scenario import reading, service_hints
 from testbed.scenario.addressing import Addressing
 from testbed.scenario.faults import Fault, render_path
 from testbed.supplies.versions import Version
 
-PUBLISHER = "hints"
+# Accounts and rights: all but the workloads. The programs are started here.
+RIGHTS = sorted((resources.EDGE / "deploy" / "services" / "manifests").glob("[123]*.yaml"))
+NAMESPACE, PROXY, PUBLISHER = "concorde-services", "proxy", "hints"
 READY_SECONDS = 300.0
 AGREED_SECONDS = 5.0  # within which what changed last has come to the nodes
 AGAIN_SECONDS = 0.2
-_SEES: list[dict[str, Any]] = [
-    {"apiGroups": [""], "resources": ["services", "nodes"], "verbs": ["list", "watch"]},
-    {"apiGroups": ["discovery.k8s.io"], "resources": ["endpointslices"], "verbs": ["list", "watch"]},
-    {"apiGroups": [""], "resources": ["events"], "verbs": ["create", "patch"]},
-]
-_PUBLISHES = [
-    *_SEES,
-    {"apiGroups": ["discovery.k8s.io"], "resources": ["endpointslices"], "verbs": ["patch"]},
-    {"apiGroups": ["coordination.k8s.io"], "resources": ["leases"], "verbs": ["get", "create", "update"]},
-]
 _Pods = Mapping[str, str]  # addresses of those that run, by name
 _Documents = Sequence[dict[str, Any]]
 
@@ -69,23 +61,19 @@ class ClusterServices:
         self._version = (1, version.minor)
         self._frame = Frame(cluster, addressing.service_range(cluster))
         self._nodes = {name: nodes[name] for name in own.nodes}
-        # By whom each is known to the API.
-        self._programs = {
-            **{_proxy_of(name): self._proxy(node) for name, node in self._nodes.items()},
-            PUBLISHER: self._publisher(nodes[own.master]),
-        }
+        self._proxies = [self._proxy(node) for node in self._nodes.values()]
+        self._publisher = self._publishing(nodes[own.master])
 
     @property
     def components(self) -> list[Component]:
         """What must be running."""
-        return list(self._programs.values())
+        return [*self._proxies, self._publisher]
 
     @property
     def manifests(self) -> list[Manifest]:
-        """What the API must be told: the services, and what each program may do."""
-        rights = {user: _PUBLISHES if user == PUBLISHER else _SEES for user in self._programs}
+        """What the API must be told: what the programs may do, and the services."""
         return [
-            *(one for user, may in rights.items() for one in manifests.allowed(user, may)),
+            *(reading.parse(file.read_text(encoding="utf-8")) for file in RIGHTS),
             *(
                 objects.manifest(self._addressing, name, self._version, manifests.endpoint_label(name))
                 for name in self._names
@@ -95,7 +83,7 @@ class ClusterServices:
 
     def up(self, control_plane: ControlPlane) -> None:
         """Start the programs. Raises CommandError."""
-        in_parallel(lambda user: self._start(user, control_plane), self._programs)
+        in_parallel(lambda one: self._start(one, control_plane), self.components)
 
     def wait(self, pods: _Pods) -> None:
         """Wait until all nodes lead to these pods, by their hints. Raises ComponentError or CommandError."""
@@ -109,10 +97,12 @@ class ClusterServices:
         except (ComponentError, CommandError) as error:
             return [str(error)]
 
-    def _start(self, user: str, control_plane: ControlPlane) -> None:
-        component, authority = self._programs[user], control_plane.authority
+    def _start(self, component: Component, control_plane: ControlPlane) -> None:
+        authority = control_plane.authority
+        account = PUBLISHER if component is self._publisher else PROXY
+        subject = Subject(f"system:serviceaccount:{NAMESPACE}:{account}")
         files = {
-            _identity(component.directory): authority.identify(Subject(user)),
+            _identity(component.directory): authority.identify(subject),
             _authority(component.directory): authority.certificate,
         }
         take(component.place, writing(files))
@@ -124,9 +114,9 @@ class ClusterServices:
         told += ["--names", names.hosts(self.cluster)]
         return self._component("services' proxy", node, "services-proxy", told)
 
-    def _publisher(self, master: Node) -> Component:
+    def _publishing(self, master: Node) -> Component:
         text = service_hints.text_of_delays(self._addressing.scenario)
-        told = ["--delays", text] if text else []
+        told = ["--lease", f"{NAMESPACE}/{PUBLISHER}", *(("--delays", text) if text else ())]
         return self._component("publisher of hints", master, PUBLISHER, told)
 
     def _component(self, name: str, node: Node, program: str, told: Sequence[str]) -> Component:
@@ -228,10 +218,6 @@ def _differences(node: str, state: State, wanted: Mapping[Name, Served]) -> Iter
 
 def _listed(targets: frozenset[rules.Target] | None) -> str:
     return "nowhere" if targets is None else ", ".join(map(str, sorted(targets))) or "a refusal"
-
-
-def _proxy_of(node: str) -> str:
-    return f"services-proxy:{manifests.name_of(node)}"
 
 
 def _identity(directory: str) -> str:
