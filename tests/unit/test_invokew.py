@@ -21,7 +21,7 @@ from tests.paths import ROOT
 
 SCRIPT = ROOT.joinpath("invokew").read_text(encoding="utf-8")
 # Essential in Debian, or what python3-venv brings.
-EVERYWHERE = {"coreutils", "dash", "grep", "python3", "sed"}
+EVERYWHERE = {"coreutils", "dash", "grep", "libc-bin", "python3", "sed"}
 
 
 def listed(start: str, end: str) -> set[tuple[str, str]]:
