@@ -100,10 +100,10 @@ class Testbed:
 
     @property
     def serving(self) -> Sequence[Component]:
-        """The programs that serve the scenario's services."""
-        if self._proxies is not None:
-            return self._proxies.components
-        return self.orchestrator.serving if self.orchestrator else []
+        """The programs that serve the scenario's services, and their names."""
+        own = self.orchestrator.serving if self.orchestrator else []
+        proxies = self._proxies.components if self._proxies else own
+        return [*proxies, *(self._resolvers.components if self._resolvers else [])]
 
     def up(self, progress: Progress = lambda _: None, without: Collection[str] = ()) -> None:
         """Bring everything up; on failure nothing stays. Raises RuntimeError with what failed and why.

@@ -156,7 +156,7 @@ class Resolvers:
 
     def __init__(self, addressing: Addressing, nodes: Mapping[str, Node], program: Path) -> None:
         self._addressing, self._nodes, self._program = addressing, nodes, program
-        self._components: list[Component] = []
+        self.components: list[Component] = []
 
     def up(self) -> None:
         """Start them, and wait until they answer: once proxies have said what.
@@ -166,11 +166,11 @@ class Resolvers:
         addressing = self._addressing
         own = services.clusters(addressing.scenario)
         places = [(cluster, node) for cluster in own for node in asked(addressing, cluster)]
-        self._components = in_parallel(lambda one: self._start(*one), places)
+        self.components = in_parallel(lambda one: self._start(*one), places)
 
     def faults(self) -> list[str]:
         """Return, in words, which of them have ended."""
-        return [fault for fault in in_parallel(lambda one: one.fault(), self._components) if fault]
+        return [fault for fault in in_parallel(lambda one: one.fault(), self.components) if fault]
 
     def _start(self, cluster: str, node: str) -> Component:
         command = [str(self._program), *arguments(self._addressing, cluster, node)]

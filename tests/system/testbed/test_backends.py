@@ -16,6 +16,7 @@ from testbed.providers.netns.sandbox import Sandbox
 from testbed.scenario.model import Scenario
 from testbed.supplies import packages
 from testbed.testbed import Testbed
+from tests.waiting import until
 
 NODES = ("master-01", "worker-01", "worker-02")
 BACKENDS = {"v": "vxlan", "h": "host-gw", "b": "bgp", "c": "bgp"}
@@ -211,7 +212,6 @@ def test_a_check_finds_a_route_and_a_forwarding_entry_that_are_gone(up: Testbed)
 
 
 def test_a_bird_that_is_killed_is_found_and_takes_only_its_own_clusters_routes_along(up: Testbed) -> None:
-    """The last of these tests: nothing is ever restarted by itself."""
     node, other = up.nodes["worker-02"], up.nodes["worker-01"]
     before = routes(other, "102"), routes(node, "102")
     (bird,) = [
@@ -228,3 +228,5 @@ def test_a_bird_that_is_killed_is_found_and_takes_only_its_own_clusters_routes_a
     assert "the network of cluster b lacks, on worker-01: a route to 172.20.2.0/24" in faults[-1]
     assert not [fault for fault in faults if "cluster c" in fault or "cluster h" in fault]
     assert answers(up.pods["c-1"], up.pods["c-2"].address, 100) == 100
+    bird.start()  # by itself nothing is, and the testbed is others', too
+    until(lambda: up.check() == [])

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from bench.measurement import environment
+from testbed.access.components import Component
 from testbed.assembly import assemble
 from testbed.runtime import names
 from testbed.scenario import load
@@ -102,12 +103,14 @@ def endpoints(testbed: Testbed, node: str, cluster: str) -> set[str]:
 
 
 def test_a_recording_says_where_services_are_and_who_serves_them(testbed: Testbed) -> None:
-    proxies = {
+    programs = {
         f"services' proxy of cluster {one}": [f"master-0{at}", *WORKERS] for at, one in ((1, "a"), (2, "b"))
     }
+    if not list(packages.missing(names.PACKAGE)):
+        programs |= {f"names of cluster {one}": [*WORKERS] for one in "ab"}
     assert environment.describe(testbed)["services"] == {
         "addresses": {"web": "10.96.0.11:80", "data": "10.97.0.11:80"},
-        "programs": proxies,
+        "programs": programs,
     }
 
 
@@ -170,13 +173,24 @@ def test_a_service_that_goes_has_no_name_any_more(named: Testbed) -> None:
 
 
 def test_a_proxy_that_ended_and_rules_that_went_are_faults(testbed: Testbed) -> None:
-    node = testbed.nodes["worker-01"]
-    node.run(["sh", "-c", 'kill -KILL "$(cat /run/services/a/pid)"'])
-    node.run(["nft", "delete", "table", "ip", "services-a"])
+    proxy = program(testbed, "services' proxy of cluster a", "worker-01")
+    proxy.kill()
+    proxy.place.run(["nft", "delete", "table", "ip", "services-a"])
     ended = "services' proxy of cluster a on worker-01 ended with 137"
-    until(lambda: any(ended in fault for fault in testbed.check()))
+    assert any(ended in fault for fault in testbed.check())
+    proxy.start()
+    until(lambda: testbed.check() == [])
 
 
 def test_names_that_nobody_says_any_more_are_a_fault(named: Testbed) -> None:
-    named.nodes["worker-02"].run(["sh", "-c", 'kill -KILL "$(cat /run/names/b/pid)"'])
-    until(lambda: "names of cluster b on worker-02 ended with 137" in "".join(named.check()))
+    server = program(named, "names of cluster b", "worker-02")
+    server.kill()
+    assert "names of cluster b on worker-02 ended with 137" in "".join(named.check())
+    server.start()
+    until(lambda: named.check() == [] and asked(named, "B-1", "data") != "")
+
+
+def program(testbed: Testbed, name: str, node: str) -> Component:
+    """Return one of those that serve; whoever kills it starts it anew, for the testbed is others', too."""
+    (found,) = [one for one in testbed.serving if (one.name, one.place.name) == (name, node)]
+    return found
