@@ -16,12 +16,14 @@ from edge.services.annotations import OURS, ZONE_HINTS
 from edge.services.catalogue import SERVICE_OF
 from edge.services.endpoints import ZONE_LABEL
 from edge.services.publication import BUILT_IN, MANAGED_BY
+from testbed.kubernetes.services import RIGHTS
 from testbed.resources import version
 from testbed.supplies import services
 from testbed.testbed import Testbed
 from tests.e2e.conftest import until
 from tests.e2e.installed import NEXT, WORKER, Installed, cluster_wide
 
+OWN = {"services' proxy of cluster a", "publisher of hints of cluster a"}
 TABLE = ["nft", "-a", "list", "table", "ip", "services-a"]
 SETTINGS = """
 configMapGenerator:
@@ -112,24 +114,36 @@ class Cluster(Installed):
         return found
 
     def hints(self) -> str:
-        slice_ = self.client.get("endpointslice", "near-1")
+        slice_ = self.client.get("endpointslice", "close-by-1")
         return str((slice_["metadata"].get("annotations") or {}).get(ZONE_HINTS, ""))
 
 
 @pytest.fixture
 def cluster(pair: Testbed, tmp_path: Path) -> Iterator[Cluster]:
+    """Without the testbed's own proxies and publisher meanwhile: what is installed takes their place."""
     made = Cluster(pair, tmp_path)
+    own = [one for one in pair.serving if one.name in OWN]
+    assert {one.name for one in own} == OWN
+    rights = [f"--filename={file}" for file in RIGHTS]
     try:
+        for one in own:
+            one.kill()
+            one.place.run(["nft", "delete", "table", "ip", "services-a"], check=False)
+        made.client.run("delete", "--ignore-not-found", *rights)
         yield made
     finally:
         made.client.run("delete", "services,endpointslices", "--selector=tests=services", check=False)
+        made.client.run("apply", *rights)
+        for one in own:
+            one.start()
+        until(lambda: pair.check() == [])
 
 
 def test_services_are_served_through_an_upgrade_and_nothing_is_left(pair: Testbed, cluster: Cluster) -> None:
     before, client, node = cluster_wide(pair), cluster.client, cluster.node
     rules = node.run(["nft", "list", "tables"]).stdout
     items = [service(name, spec, **(AUTO if not spec else {})) for name, (spec, _, _) in LEFT.items()]
-    items += [service("near", {}, **{OURS: "close"}), hinted("near")]
+    items += [service("close-by", {}, **{OURS: "close"}), hinted("close-by")]
     for one in items:
         one["metadata"].setdefault("labels", {})["tests"] = "services"
     client.apply(items)
