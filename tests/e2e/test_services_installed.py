@@ -139,6 +139,7 @@ def cluster(pair: Testbed, tmp_path: Path) -> Iterator[Cluster]:
         until(lambda: pair.check() == [])
 
 
+@pytest.mark.alone  # who is told to end has to be heard, and the API to answer, while a pod's grace lasts
 def test_services_are_served_through_an_upgrade_and_nothing_is_left(pair: Testbed, cluster: Cluster) -> None:
     before, client, node = cluster_wide(pair), cluster.client, cluster.node
     rules = node.run(["nft", "list", "tables"]).stdout
@@ -172,6 +173,8 @@ def test_services_are_served_through_an_upgrade_and_nothing_is_left(pair: Testbe
 
     handle = cluster.table().splitlines()[0]
     cluster.apply(NEXT)
+    # A container runs before the program in it hears signals.
+    until(lambda: "ports of services" in cluster.words(), cluster.words)
     assert cluster.table().splitlines()[0] == handle
     assert cluster.answers()
 
