@@ -33,7 +33,7 @@ from testbed.scenario import Requests, Scenario
 from testbed.testbed import Testbed
 
 PROVIDER, ORCHESTRATOR = "netns", "cni"
-KNOWN_SECONDS = 15.0  # a proxy looks ten times a second
+KNOWN_SECONDS = 15.0  # the kernel tells a proxy that its file is another; if not, it looks twice a second
 END_SECONDS = 20.0  # beyond the last exchange: an answer may take as long as the generator has patience
 LEAD_SECONDS = 0.05
 # A pod that is to be restarted answers what is under way to it: several trips between zones.
