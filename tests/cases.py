@@ -1,10 +1,11 @@
 """How many cases tests try, and which.
 
-Three variables say so, and reach the processes of pytest-xdist:
+Four variables say so, and reach the processes of pytest-xdist:
 
 * CONCORDE_LONG: percent of the full counts; with 0, the default, the few that ``./invokew test`` does.
 * CONCORDE_SEED: which cases are generated or chosen; by default a number made of the commit.
 * CONCORDE_SHARD: ``2/4`` is the second quarter of what would be run.
+* CONCORDE_TURN: if set, tests marked ``by_turns`` take turns: one is run, and the seed says which.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from tests.paths import ROOT
 
 Item = TypeVar("Item")
 
-LONG, SEED, SHARD = "CONCORDE_LONG", "CONCORDE_SEED", "CONCORDE_SHARD"
+LONG, SEED, SHARD, TURN = "CONCORDE_LONG", "CONCORDE_SEED", "CONCORDE_SHARD", "CONCORDE_TURN"
 SEEDS = 2**24
 
 
@@ -70,8 +71,8 @@ def of_commit() -> int:
 
 
 def most_seconds() -> int:
-    """Return how long a test marked ``long`` may take: five minutes, and an hour for its full count."""
-    return 300 + 33 * share()
+    """Return how long a test marked ``long`` may take: ten minutes, and an hour for its full count."""
+    return 600 + 33 * share()
 
 
 def chosen(items: Sequence[Item]) -> list[Item]:
@@ -95,10 +96,16 @@ def shard(items: Sequence[Item]) -> list[Item]:
     return list(items[int(number) - 1 :: int(of)])
 
 
+def whose_turn_it_is(items: Sequence[Item]) -> list[Item]:
+    """Return all of what takes turns, or the one whose turn it is."""
+    return [items[seed() % len(items)]] if items and os.environ.get(TURN) else list(items)
+
+
 def command(test: str) -> str:
     """Return the command that repeats a test with the same cases."""
     given = {name: value for name, value in sorted(os.environ.items()) if name.startswith("CONCORDE_")}
-    given.pop(SHARD, None)
+    for one in (SHARD, TURN):
+        given.pop(one, None)
     return " ".join([*(f"{name}={value}" for name, value in given.items()), f".venv/bin/pytest '{test}'"])
 
 

@@ -39,6 +39,9 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         for item in items:
             if isinstance(item, pytest.Function) and hypothesis.is_hypothesis_test(item.obj):
                 hypothesis.seed(cases.seed())(item.obj)
+    for item in items:
+        if item.get_closest_marker("long") and not item.get_closest_marker("timeout"):
+            item.add_marker(pytest.mark.timeout(cases.most_seconds()))
     if any("::" in argument for argument in config.args):
         return
     wanted = set(cases.shard(_wanted(items)))
@@ -50,15 +53,14 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 def _wanted(items: list[pytest.Item]) -> list[pytest.Item]:
     usual: list[pytest.Item] = []
     part: list[pytest.Item] = []
+    by_turns: list[pytest.Item] = []
     number: Counter[str] = Counter()
     for item in items:
         if item.get_closest_marker("alone") and UNIT in item.path.parents:
             raise pytest.UsageError(f"{item.nodeid}: marked alone, but only tests elsewhere are run alone")
         mark = item.get_closest_marker("long")
-        if mark is not None and item.get_closest_marker("timeout") is None:
-            item.add_marker(pytest.mark.timeout(cases.most_seconds()))
         if mark is None or "one_in" not in mark.kwargs:
-            usual.append(item)
+            (by_turns if item.get_closest_marker("by_turns") else usual).append(item)
             continue
         test, one_in = item.nodeid.partition("[")[0], mark.kwargs["one_in"]
         if cases.share():
@@ -66,7 +68,7 @@ def _wanted(items: list[pytest.Item]) -> list[pytest.Item]:
         elif one_in and number[test] % one_in == 0:
             usual.append(item)
         number[test] += 1
-    return [*usual, *cases.chosen(part)]
+    return [*usual, *cases.chosen(part), *cases.whose_turn_it_is(by_turns)]
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -97,7 +99,8 @@ def pytest_runtest_makereport(
 ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
     report = yield
     if report.failed:
-        report.sections.append(("to repeat it", cases.command(item.nodeid)))
+        file, _, name = item.location  # its id has its group, too, where groups are run
+        report.sections.append(("to repeat it", cases.command(f"{file}::{name}")))
     return report
 
 

@@ -459,7 +459,8 @@ MASTER = """
 SHIMS = {"in-cell": 'shift\nexec "$@"', "kubectl": 'exec {kubectl} "$@" --kubeconfig={kubeconfig}'}
 
 
-@pytest.mark.parametrize("scenario", ["the same", pytest.param("another", marks=pytest.mark.long(one_in=0))])
+@pytest.mark.by_turns
+@pytest.mark.parametrize("scenario", ["the same", "another"])
 def test_a_playbook_has_the_controller_give_nodes_the_scenarios_blocks_and_then_changes_nothing(
     api: Api, tmp_path: Path, scenario: str
 ) -> None:

@@ -224,6 +224,7 @@ def test_an_unready_cluster_is_refused_before_anything_is_made(existing: Existin
     assert "nodes.worker-01: node 'worker-01' of cluster 'a' is not ready" in refused.stderr
 
 
+@pytest.mark.by_turns
 def test_a_cluster_gets_its_network_is_judged_and_gets_rid_of_it(existing: Existing) -> None:
     client = existing.client
     until(

@@ -18,6 +18,7 @@ def processes(node: Place) -> set[str]:
     return set(node.run(["sh", "-c", f"cat {RUN}/*/containerd/pid {RUN}/*/kubelet/pid"]).stdout.split())
 
 
+@pytest.mark.by_turns
 @pytest.mark.usefixtures("untouched_host")
 def test_the_plugin_of_the_docs_attaches_pods_and_hears_their_limits() -> None:
     alone = ["containers={}", "disturbances=[]", f"network={MINE}"]

@@ -19,7 +19,7 @@ NUMBERS = list(range(95))
 
 @pytest.fixture(autouse=True)
 def _environment(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in (cases.LONG, cases.SHARD):
+    for name in (cases.LONG, cases.SHARD, cases.TURN):
         monkeypatch.delenv(name, raising=False)
 
 
@@ -43,6 +43,17 @@ def test_ten_seeds_in_a_row_choose_every_case_once(monkeypatch: pytest.MonkeyPat
         assert len(some) in (9, 10)
         tried += some
     assert sorted(tried) == NUMBERS
+
+
+def test_seeds_in_a_row_have_each_its_turn(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert cases.whose_turn_it_is(NUMBERS) == NUMBERS
+    monkeypatch.setenv(cases.TURN, "1")
+    assert cases.whose_turn_it_is([]) == []
+    taken: list[int] = []
+    for seed in range(123, 123 + len(NUMBERS)):
+        monkeypatch.setenv(cases.SEED, str(seed))
+        taken += cases.whose_turn_it_is(NUMBERS)
+    assert sorted(taken) == NUMBERS
 
 
 def test_shards_are_all_of_it_and_each_case_is_in_one(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -144,7 +144,8 @@ def test_entries_of_before_lead_on_until_it_is_known_what_is_right(alone: Alone)
     alone.etcd.kill()
     alone.node.run(["bridge", "fdb", "add", "0e:00:00:00:02:99", "dev", "flannel.1", "dst", "192.168.1.107"])
     alone.resolver.start()
-    alone.resolver.wait_until_it_says(["sh", "-c", "tail -n 1 /run/resolver/log | grep away"], PATIENCE)
+    last = "tail -n 1 /run/resolver/log | grep 'the store is unavailable'"
+    alone.resolver.wait_until_it_says(["sh", "-c", last], PATIENCE)
     stale = ["bridge", "-j", "fdb", "show", "dev", "flannel.1"]
     assert "0e:00:00:00:02:99" in alone.node.run(stale).stdout
     assert alone.neighbours() == {"10.1.2.7": mac(2)}

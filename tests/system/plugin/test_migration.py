@@ -85,7 +85,7 @@ def test_nothing_is_lost_whoever_is_killed_on_the_way(node: Node) -> None:
     latest, wanted = told(node)
     assert len(wanted[-1]) == PODS
     killed, found, turn, longest = 0, Counter[str](), 0, LONGEST
-    while killed < KILLS:
+    while killed < KILLS or len(found) < 2:  # and both ends were there
         former.keep(node)
         seed = cases.seed() + turn
         answers = calls(node, ("ADD", "DEL")[turn % 2], new, killed=1, longest=longest, seed=seed)
@@ -96,7 +96,6 @@ def test_nothing_is_lost_whoever_is_killed_on_the_way(node: Node) -> None:
         longest *= 0.7 if over else 1.4  # how long it takes is the machine's affair: half are to get there
         gc(node, living)
         assert told(node) == (latest, wanted)
-    cases.about(found, "taken over", "not yet")
     assert node.run(node.plugin, "reconcile") == "nothing to repair\n"
 
 
