@@ -6,10 +6,10 @@ The study is a directory of ordinary recordings - promises on a full link, reque
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from bench.analysis import next_steps
 from bench.measurement.display import Displays
@@ -21,7 +21,6 @@ from bench.studies.backends.index import (
     COST,
     FIRST,
     GUARANTEE,
-    INDEX,
     NODES,
     PARTS,
     ROUND_TRIP,
@@ -35,16 +34,12 @@ from bench.studies.backends.index import (
 )
 from bench.studies.backends.measuring import PAIR, Datapath, Wanted, files, measure, throughput_files
 from bench.studies.backends.probes import scenarios
-from bench.studies.backends.probes.scenarios import ORCHESTRATOR, PROVIDER, ground
 from bench.studies.backends.records import Cost, Exchanges, Nodes, Throughput
 from bench.studies.backends.results import firsts, round_trips
-from bench.studies.study import Case, Drawn, Promised, Study, chosen, number, numbers
+from bench.studies.ground import ground, refuse_elsewhere
+from bench.studies.measured import MeasuredStudy
+from bench.studies.study import Case, Promised, chosen, number, numbers
 from testbed.scenario import Scenario, ScenarioError
-
-if TYPE_CHECKING:
-    from rich.console import RenderableType
-
-    from bench.presentation.figures.sheet import Sheet
 
 # The recordings, by part: the scenario, and what is set in it beside the backend. On links that are too slow
 # for all that wants to pass, enforcement node can keep a promise.
@@ -70,12 +65,13 @@ def lack(datapath: Datapath) -> str | None:
         return words.removeprefix(f"scenario {scenario.name}: clusters.{scenarios.CLUSTER}.backend: ")
 
 
-class BackendsStudy(Study):
+class BackendsStudy(MeasuredStudy):
     """Every backend that this machine can run."""
 
     name = "backends"
     verb = VERB
     model = Backends
+    package = __package__
     leads_to = next_steps.LAST
     keeps_failures = True
 
@@ -85,11 +81,7 @@ class BackendsStudy(Study):
 
     def cases(self, asked: StudyRequest) -> Sequence[Case]:
         """Return the recordings of each backend. Raises LookupError for what cannot be asked for."""
-        if (asked.provider, asked.orchestrator) != (PROVIDER, ORCHESTRATOR):
-            raise LookupError(
-                f"backends: measured on nodes of one kernel: --provider {PROVIDER} and "
-                f"--orchestrator {ORCHESTRATOR}, or neither"
-            )
+        refuse_elsewhere(asked)
         wanted = self._wanted(asked)
         return [self._case(asked, datapath, part) for part in RECORDED for datapath in wanted.of(part)]
 
@@ -110,25 +102,6 @@ class BackendsStudy(Study):
             parts=list(wanted.parts),
             rows=list(rows),
         )
-
-    def tables(self, directory: Path) -> Sequence[RenderableType]:
-        """Return what packets cost, and what nodes cost."""
-        from bench.studies.backends.sheets import sheets
-
-        return [sheet.table() for sheet in sheets(read(directory))]
-
-    def outputs(self, directory: Path, drawn: Drawn) -> Mapping[str, bytes]:
-        """Return ``backends.json`` with what was measured, and ``backends.md``."""
-        from bench.studies.backends import sheets
-
-        found = self.summed_up(directory)
-        return {INDEX: atomic.model_bytes(found), "backends.md": sheets.markdown(found).encode()}
-
-    def figures(self, directory: Path, sheet: Sheet) -> Drawn:
-        """Return ``backends``."""
-        from bench.studies.backends import figure
-
-        return {"backends": figure.render(self.summed_up(directory), sheet)}
 
     def summed_up(self, directory: Path) -> Backends:
         """Return the index with all that the recordings and the files in ``measured/`` show."""

@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -25,14 +24,12 @@ from bench.studies.services import situations
 from bench.studies.services.records import Asked, Changed, Run, Took, Trunk
 from bench.studies.services.situations import SERVICE, Situation, asker, led_to
 from testbed.access.place import Process, in_parallel, waits
-from testbed.assembly import assemble
 from testbed.links.trunks import trunks
 from testbed.links.underlay import SWITCH
 from testbed.runtime.services import Told
-from testbed.scenario import Requests, Scenario
+from testbed.scenario import Requests
 from testbed.testbed import Testbed
 
-PROVIDER, ORCHESTRATOR = "netns", "cni"
 KNOWN_SECONDS = 15.0  # the kernel tells a proxy that its file is another; if not, it looks twice a second
 END_SECONDS = 20.0  # beyond the last exchange: an answer may take as long as the generator has patience
 LEAD_SECONDS = 0.05
@@ -40,13 +37,6 @@ LEAD_SECONDS = 0.05
 GRACE_SECONDS = 0.1
 SWITCHES_PER_S = 2
 ANSWERED = "answered"
-
-
-@contextmanager
-def ground(scenario: Scenario) -> Iterator[Testbed]:
-    """Bring a testbed up, and take it down at the end of the block. Raises RuntimeError."""
-    with assemble(scenario, PROVIDER, ORCHESTRATOR).running() as testbed:
-        yield testbed
 
 
 class _Served(NamedTuple):

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import groupby
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from bench.analysis import next_steps
 from bench.analysis.summary import Summary
@@ -17,19 +17,15 @@ from bench.measurement.display import Displays
 from bench.recording import atomic, requests
 from bench.recording.directory import BESIDE
 from bench.recording.records import StudyRequest
+from bench.studies.ground import ground, refuse_elsewhere
+from bench.studies.measured import MeasuredStudy
 from bench.studies.services import VERB, asking, results, situations
-from bench.studies.services.asking import ORCHESTRATOR, PROVIDER
-from bench.studies.services.index import INDEX, Row, Services, read
+from bench.studies.services.index import Row, Services, read
 from bench.studies.services.records import Run
 from bench.studies.services.situations import BY_NAME, NAMES, Situation
-from bench.studies.study import Case, Drawn, Study, chosen
+from bench.studies.study import Case, chosen
 from edge.services.hints import MODES
 from testbed.testbed import Testbed
-
-if TYPE_CHECKING:
-    from rich.console import RenderableType
-
-    from bench.presentation.figures.sheet import Sheet
 
 SCENARIO, FLOW = "services/promise", "A-1 -> web"
 # The recordings: a promise to a service, over a trunk with room for all and over one without.
@@ -61,21 +57,18 @@ class Wanted(NamedTuple):
             yield from ((one, mode) for mode in self.modes if mode in one.modes)
 
 
-class ServicesStudy(Study):
+class ServicesStudy(MeasuredStudy):
     """Every mode of hints in every case."""
 
     name = "services"
     verb = VERB
     model = Services
+    package = __package__
     leads_to = next_steps.LAST
 
     def cases(self, asked: StudyRequest) -> Sequence[Case]:
         """Return the recordings. Raises LookupError for what cannot be asked for."""
-        if (asked.provider, asked.orchestrator) != (PROVIDER, ORCHESTRATOR):
-            raise LookupError(
-                f"services: measured on nodes of one kernel: --provider {PROVIDER} and "
-                f"--orchestrator {ORCHESTRATOR}, or neither"
-            )
+        refuse_elsewhere(asked)
         return [_case(asked, name) for name in _wanted(asked).promises]
 
     def probes(self, asked: StudyRequest) -> Mapping[str, float]:
@@ -93,31 +86,12 @@ class ServicesStudy(Study):
         missing = [each for each in wanted.runs() if not _file(directory, *each).exists()]
         done = 0
         for scenario, together in groupby(missing, lambda one: situations.scenario(one[0], wanted.scale)):
-            with asking.ground(scenario) as testbed:
+            with ground(scenario) as testbed:
                 for situation, mode in together:
                     done += 1
                     tell(f"{done} of {len(missing)}: {situation.name}, hints {mode}")
                     run = _asked(testbed, situation, mode, wanted, tell)
                     atomic.write_model(_file(directory, situation, mode), run)
-
-    def tables(self, directory: Path) -> Sequence[RenderableType]:
-        """Return what hints keep in a zone, and what promises are worth."""
-        from bench.studies.services.sheets import sheets
-
-        return [sheet.table() for sheet in sheets(read(directory))]
-
-    def outputs(self, directory: Path, drawn: Drawn) -> Mapping[str, bytes]:
-        """Return ``services.json`` with what was measured, and ``services.md``."""
-        from bench.studies.services import sheets
-
-        found = self.summed_up(directory)
-        return {INDEX: atomic.model_bytes(found), "services.md": sheets.markdown(found).encode()}
-
-    def figures(self, directory: Path, sheet: Sheet) -> Drawn:
-        """Return ``services``."""
-        from bench.studies.services import figure
-
-        return {"services": figure.render(self.summed_up(directory), sheet)}
 
     def summed_up(self, directory: Path) -> Services:
         """Return the index with all that the recordings and the files in ``measured/`` show."""

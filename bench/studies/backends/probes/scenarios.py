@@ -10,12 +10,11 @@ from contextlib import contextmanager
 from ipaddress import IPv4Address, IPv4Network
 from typing import Any
 
-from testbed.assembly import assemble
+from bench.studies import ground as one_kernel
 from testbed.providers import Together
 from testbed.scenario import Scenario
 from testbed.testbed import Testbed
 
-PROVIDER, ORCHESTRATOR = "netns", "cni"
 CLUSTER, MASTER = "a", "node-0"
 UNDERLAY = IPv4Network("10.200.0.0/16")
 PODS = IPv4Network("10.128.0.0/9")
@@ -92,7 +91,7 @@ def ground(scenario: Scenario) -> Iterator[tuple[Testbed, Together]]:
 
     Raises LookupError for a backend that this machine cannot run, RuntimeError when it does not come up.
     """
-    with assemble(scenario, PROVIDER, ORCHESTRATOR).running() as testbed:
+    with one_kernel.ground(scenario) as testbed:
         assert isinstance(testbed.provider, Together), "these nodes have one kernel"
         yield testbed, testbed.provider
 
