@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 
 from edge.services.discovery import GROUP, VERSION, found
-from edge.services.endpoints import ready_ones, slice_of
-from edge.services.publication import known
 from testbed.clusters.kubeconfigs import NAMESPACE, Outside
 from testbed.clusters.namespaces import LABEL
 from testbed.clusters.questions import raw
+from testbed.kubernetes import endpoints
 from testbed.kubernetes.client import PodError
 from testbed.kubernetes.manifests import endpoint_label, name_of
 from testbed.runtime.services import manifest
 from testbed.scenario.addressing import Addressing
-
-AGAIN_SECONDS = 0.2
 
 
 def serve(addressing: Addressing, client: Outside, pods: Mapping[str, str], seconds: float) -> None:
@@ -34,17 +30,13 @@ def serve(addressing: Addressing, client: Outside, pods: Mapping[str, str], seco
     for one in made:
         one["metadata"] |= {"namespace": NAMESPACE, "labels": LABEL}
     client.apply(made)
-    wanted = {(name_of(name), pods[pod]) for name, one in own.items() for pod in one.pods if pod in pods}
-    deadline = time.monotonic() + seconds
-    while lacking := wanted - _endpoints(client):
-        if time.monotonic() > deadline:
-            (name, address), *_ = sorted(lacking)
-            raise PodError(f"cluster {client.cluster}: service {name} lacks endpoint {address}")
-        time.sleep(AGAIN_SECONDS)
 
+    def lacking() -> Iterator[str]:
+        slices = client.get("endpointslices")["items"]
+        for name, one in own.items():
+            wanted = [pods[pod] for pod in one.pods if pod in pods]
+            there = endpoints.ready(slices, (NAMESPACE, name_of(name)))
+            yield from endpoints.lacking(name_of(name), wanted, there)
 
-def _endpoints(client: Outside) -> set[tuple[str, str]]:
-    """Return the ready endpoints of each service, by name and address."""
-    slices = client.get("endpointslices")["items"]
-    of = ((each.of[1], slice_of(one)) for one in slices if (each := known(one)))
-    return {(name, end.address) for name, each in of for end in ready_ones([each])}
+    if words := endpoints.after(seconds, lacking):
+        raise PodError(f"services of cluster {client.cluster}: {words[0]}")

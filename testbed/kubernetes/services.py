@@ -6,7 +6,6 @@ objects of the API, and Kubernetes' own controller finds their endpoints by the 
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator, Mapping, Sequence
 from ipaddress import IPv4Address
 from typing import Any
@@ -14,15 +13,14 @@ from typing import Any
 from edge.services import rules
 from edge.services.annotations import wish
 from edge.services.catalogue import SERVICES, SLICES, Catalogue, Name, Served, Where, name_of
-from edge.services.endpoints import ZONE_LABEL, ready_ones, slice_of
-from edge.services.publication import known
+from edge.services.endpoints import ZONE_LABEL
 from edge.services.rules import Frame, State
 from edge.watch import Listed
 from testbed import resources
 from testbed.access.batch import take, writing
 from testbed.access.components import Component, ComponentError
 from testbed.access.place import CommandError, Node, in_parallel
-from testbed.kubernetes import manifests
+from testbed.kubernetes import endpoints, manifests
 from testbed.kubernetes.client import Client
 from testbed.kubernetes.control_plane import ControlPlane, Subject, directory_of, endpoint
 from testbed.kubernetes.manifests import Manifest
@@ -38,7 +36,6 @@ RIGHTS = sorted((resources.EDGE / "deploy" / "services" / "manifests").glob("[12
 NAMESPACE, PROXY, PUBLISHER = "concorde-services", "proxy", "hints"
 READY_SECONDS = 300.0
 AGREED_SECONDS = 5.0  # within which what changed last has come to the nodes
-AGAIN_SECONDS = 0.2
 _Pods = Mapping[str, str]  # addresses of those that run, by name
 _Documents = Sequence[dict[str, Any]]
 
@@ -132,14 +129,14 @@ class ClusterServices:
 
     def _lacking_after(self, seconds: float, pods: _Pods) -> list[str]:
         """Return what lacks still after some time. Raises ComponentError if a program has ended."""
-        deadline = time.monotonic() + seconds
-        while lacking := list(self._lacking(pods)):
-            if fault := next(filter(None, in_parallel(Component.fault, self.components)), None):
+
+        def lacking() -> list[str]:
+            words = list(self._lacking(pods))
+            if words and (fault := next(filter(None, in_parallel(Component.fault, self.components)), None)):
                 raise ComponentError(fault)
-            if time.monotonic() > deadline:
-                break
-            time.sleep(AGAIN_SECONDS)
-        return [f"services of cluster {self.cluster}: {words}" for words in lacking]
+            return words
+
+        return [f"services of cluster {self.cluster}: {words}" for words in endpoints.after(seconds, lacking)]
 
     def _lacking(self, pods: _Pods) -> Iterator[str]:
         """Yield in what API and nodes are not as they shall be. Raises CommandError."""
@@ -171,11 +168,9 @@ class ClusterServices:
             yield f"there is no service {'/'.join(own)}"
             return
         built_in = wish(services[own], self._version).built_in
-        there = [(each, document) for document in slices if (each := known(document)) and each.of == own]
-        ready = list(ready_ones(slice_of(one) if built_in else each.hinted for each, one in there))
+        ready = endpoints.ready(slices, own, hinted=not built_in)
         wanted = service_hints.slice_of(addressing.scenario, name, pods, pods)
-        for address in sorted({one.address for one in wanted.endpoints} - {one.address for one in ready}):
-            yield f"{name} lacks endpoint {address}"
+        yield from endpoints.lacking(name, [one.address for one in wanted.endpoints], ready)
         (expected,) = service_hints.hinted(addressing, name, wanted).slices
         if any(one.hints for one in expected.endpoints) and not all(one.hints for one in ready):
             yield f"{name} lacks hints"

@@ -61,7 +61,7 @@ def test_its_own_are_made_in_the_runs_namespace_and_their_endpoints_waited_for()
 
 def test_an_endpoint_that_does_not_come_is_named() -> None:
     cluster = Cluster("10.1.0.2")
-    with pytest.raises(PodError, match=r"cluster a: service web lacks endpoint 10\.1\.0\.3"):
+    with pytest.raises(PodError, match=r"services of cluster a: web lacks endpoint 10\.1\.0\.3"):
         services.serve(addressed("contmec", WEB), cluster.client, PODS, seconds=0)
 
 
