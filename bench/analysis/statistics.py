@@ -26,6 +26,8 @@ SEED = 1992
 RESAMPLES = 1000
 # Fewer samples do not hold blocks enough to tell anything.
 FEWEST_SAMPLES = 10
+# So many have to be beyond a quantile: of fewer, a single one that the machine spoiled moves it.
+FEWEST_BEYOND = 10
 
 
 def mean(values: Floats, seconds: Floats) -> float:
@@ -46,6 +48,14 @@ def p01(values: Floats) -> float:
     if not len(values):
         raise ValueError("a percentile needs samples")
     return float(np.quantile(values, 0.01))
+
+
+def supported(share: float, count: int) -> float:
+    """Return which quantile so many samples tell, at most ``share``: a few are to be beyond, or it is one's.
+
+    Below ``FEWEST_BEYOND`` samples it is the least of all.
+    """
+    return min(share, max(0.0, 1 - FEWEST_BEYOND / count)) if count else 0.0
 
 
 def attainment(values: Floats, threshold: float) -> float:

@@ -14,7 +14,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import NamedTuple
 
-from bench.analysis.statistics import ranked
+from bench.analysis.statistics import ranked, supported
 from bench.generators import exchanger_of
 from bench.generators.generator import Exchange
 from bench.measurement.transfers import FIRST_LOOK_SECONDS, comes
@@ -22,6 +22,7 @@ from bench.observations import delays
 from bench.recording.records import Delayed
 from bench.studies.services import situations
 from bench.studies.services.records import Asked, Changed, Run, Took, Trunk
+from bench.studies.services.results import PUNCTUAL
 from bench.studies.services.situations import SERVICE, Situation, asker, led_to
 from testbed.access.place import Process, in_parallel, waits
 from testbed.links.trunks import trunks
@@ -239,12 +240,15 @@ class Asking:
         for one in exchanges:
             if one.status != ANSWERED:
                 lost[one.status] = lost.get(one.status, 0) + 1
+        late = sorted(one.sent_s - one.due_s for one in exchanges)
+        told = supported(PUNCTUAL, len(late))
         return Asked(
             zone=zone,
             count=len(exchanges),
             lost=lost,
             took=took(exchanges),
-            late_p99_s=round(ranked(sorted(one.sent_s - one.due_s for one in exchanges), 0.99), 7),
+            late_p99_s=round(ranked(late, 0.99), 7),
+            late_s=None if told == PUNCTUAL else round(ranked(late, told), 7),
             answered={pod: self._ended.get((zone, pod), 0) for pod in self.endpoints},
         )
 

@@ -41,7 +41,7 @@ def page(found: Services) -> str:
         "off": lambda one: f"off: *{one.why_not.partition(':')[0]}*",
         "left": lambda one: share(one.of_off),
         "idle": lambda one: sum(load == 0 for load in one.load.values()),
-        "times": lambda one: sheets.times(one.took),
+        "times": sheets.times,
         "p50": lambda one, zone: sheets.milliseconds(one.by_zone[zone].p50_s),
         "kilobytes": lambda one: f"{one.between_bytes / 1000:,.0f} kB",
         "lost": lambda one: f"{one.lost or 'none'} of {one.requests:,} requests",

@@ -31,6 +31,8 @@ class Asked(Entry):
     lost: dict[str, Count]  # without an answer, by what became of them
     took: Took
     late_p99_s: Time  # the generator's own lateness
+    # The same, of as many as so few exchanges tell (``statistics.supported``); null: 99 %.
+    late_s: Time | None = None
     answered: dict[str, Count]  # by endpoint, as the endpoints themselves counted
 
 

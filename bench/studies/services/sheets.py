@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from bench.analysis.statistics import supported
 from bench.presentation.tables import Sheet
 from bench.studies.services.index import Measured, Services
-from bench.studies.services.records import Took
 from testbed.scenario.units import format_share
 
 NOTHING = "–"
@@ -51,7 +51,7 @@ def _cells(one: Measured) -> list[str]:
         hinted(one),
         f"{one.between_each:.0f}",
         NOTHING if one.of_off is None else share(one.of_off),
-        times(one.took),
+        times(one),
         most(one),
         str(one.lost),
     ]
@@ -76,9 +76,10 @@ def share(value: float) -> str:
     return f"{value * 100:.1f} %" if 0 < value < 0.01 else f"{value * 100:.0f} %"
 
 
-def times(took: Took) -> str:
-    """Return median and 99th percentile, in milliseconds."""
-    return f"{milliseconds(took.p50_s)} / {milliseconds(took.p99_s)}"
+def times(one: Measured) -> str:
+    """Return median and 99th percentile, in milliseconds; of too few requests the median alone."""
+    told = supported(0.99, one.requests) == 0.99
+    return f"{milliseconds(one.took.p50_s)} / {milliseconds(one.took.p99_s) if told else NOTHING}"
 
 
 def milliseconds(seconds: float | None) -> str:

@@ -189,3 +189,10 @@ def test_within_a_run_of_44_samples_they_are_somewhat_less(lag1: float, least: i
         low, high = statistics.percentiles(statistics.widened(resampled, values.mean(), block, 44))
         covered += low <= 0 <= high
     assert least <= covered <= 970
+
+
+@pytest.mark.parametrize(
+    ("count", "quantile"), [(0, 0.0), (5, 0.0), (20, 0.5), (210, 200 / 210), (1000, 0.99)]
+)
+def test_few_samples_tell_a_lower_quantile(count: int, quantile: float) -> None:
+    assert statistics.supported(0.99, count) == pytest.approx(quantile)

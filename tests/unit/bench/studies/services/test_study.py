@@ -118,10 +118,25 @@ def test_delays_that_were_late_make_a_run_invalid_and_it_has_no_numbers() -> Non
     one = run.asked[0].model_copy(update={"late_p99_s": 0.005})
     slow = run.model_copy(update={"delayed": [], "asked": [one]})
     assert faults(slow) == ["the generator of north was 5.0 ms late"]
+    assert not faults(slow.model_copy(update={"asked": [one.model_copy(update={"late_s": 0.0005})]}))
     lossy = Delayed(zone="south", out=False, means="relay", delay_s=0.01, frames=1000, late=0, dropped=2)
     assert "lost 2 packets itself" in faults(run.model_copy(update={"delayed": [lossy]}))[0]
     shown = sheets.requests(Services(results=results.summed_up([run]))).rows
     assert shown == [["in-proportion", "off", "invalid", *["–"] * 5]]
+
+
+def test_a_few_late_ones_do_not_spoil_a_short_run_but_tell_no_99th_percentile() -> None:
+    run = known.run(BY_NAME["in-proportion"], "off")
+    few = Delayed(zone="north", out=True, means="relay", delay_s=0.005, frames=200)
+    spoiled = {
+        late: faults(run.model_copy(update={"delayed": [few.model_copy(update={"lateness": lateness})]}))
+        for late, lateness in ((10, [190, *[0] * 12, 10]), (11, [189, *[0] * 12, 11]))
+    }
+    late = "the relay out of zone north was late: by up to 8.2 ms with 95 % of its frames"
+    assert spoiled == {10: [], 11: [late]}
+    (measured,) = results.summed_up([run])
+    times = [sheets.times(measured.model_copy(update={"requests": count})) for count in (1000, 999)]
+    assert times == ["40.4 / 40.4", "40.4 / –"]
 
 
 def test_what_was_not_answered_took_longer_than_all_others() -> None:
