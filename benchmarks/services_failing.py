@@ -7,8 +7,8 @@ objects, no kubelet runs. One clock is everybody's. Five trials, each a line of 
 * ``gone``: an endpoint leaves its slice: until which moment was anything sent to it, from any node;
 * ``zero``: a service is scaled to zero: when is it refused;
 * ``switch``: hints are switched on and off under load: is a request lost;
-* ``flood``: one pod opens 100,000 connections, of which the kernel has room for 90,000: how many of another
-  pod's fail, with the limit of the proxy's table and without;
+* ``flood``: one pod opens 100,000 connections and keeps them, of which the kernel has room for 90,000: how
+  many of another pod's fail, with the limit of the proxy's table and without;
 * ``kills``: SIGKILLs of proxies and publisher while services change: when is the kernel as the API justifies,
   and does a UDP flow move whose endpoint stayed.
 """
@@ -129,31 +129,57 @@ with ThreadPoolExecutor(16) as pool:
     while rate and not over.wait(max(0.0, due - time.monotonic())):
         due += 1 / rate
         pool.submit(note, 0, connect)
+    pool.shutdown(cancel_futures=True)  # where none is answered, most have not been begun
 for thread in threads:
     thread.join()
 print(json.dumps(found))
 """
+# A pod whose connections stay open for the kernel between, without a process that has to hold so many: what
+# either end says when it closes them is lost.
 FLOODER = """
 ip netns add flooder && ip -n node-1 link add flooder type veth peer name eth0 netns flooder
 ip -n flooder link set lo up && ip -n flooder link set eth0 up
 ip -n flooder address add 10.63.0.2/24 dev eth0
 ip -n flooder route add default via 10.63.0.1 && ip route add 10.63.0.0/24 via 10.60.0.11
 ip -n node-1 address add 10.63.0.1/24 dev flooder && ip -n node-1 link set flooder up
-ip netns exec flooder sh -c 'echo 1024 65535 >/proc/sys/net/ipv4/ip_local_port_range'
+nft 'table ip silent { chain ends { type filter hook output priority 0
+  ip daddr 10.63.0.2 tcp flags & (fin | rst) != 0 drop; }; }'
+ip netns exec flooder nft 'table ip silent { chain ends { type filter hook output priority 0
+  tcp flags & (fin | rst) != 0 drop; }; }'
 """
-# Connects so often, to addresses by turns, for some seconds at most; says how many it got.
+# Opens so many connections, from each port to addresses by turns. What comes to nothing within a second, it
+# leaves. Is ready when it has them, or after some seconds, and says how many when its input ends.
 FLOOD = """
-import socket, sys, time
-count, addresses, got, end = int(sys.argv[1]), sys.argv[2:], 0, time.monotonic() + 70
-while got < count and time.monotonic() < end:
-    try:
-        with socket.create_connection((addresses[got % len(addresses)], 80), timeout=5) as connection:
-            connection.recv(99)
-            got += 1
-    except OSError:
-        pass
-print(got)
+import itertools, json, select, socket, struct, sys, time
+count, seconds, addresses = int(sys.argv[1]), float(sys.argv[2]), sys.argv[3:]
+ways = itertools.product(range(1024, 65536), addresses)
+answers, begun, tried, opened = select.epoll(), {}, 0, 0
+end = time.monotonic() + seconds
+while opened < count and time.monotonic() < end:
+    for port, address in itertools.islice(ways, min(1000, count - opened) - len(begun)):
+        one = socket.socket()
+        one.setblocking(False)
+        one.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        one.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        one.bind(("", port))
+        one.connect_ex((address, 80))
+        tried += 1
+        begun[one.fileno()] = one, time.monotonic()
+        answers.register(one, select.EPOLLIN)
+    for number, _ in answers.poll(0.1):
+        with begun.pop(number)[0] as one:
+            try:
+                opened += bool(one.recv(99))
+            except OSError:
+                pass
+    late = time.monotonic() - 1
+    for number in [number for number, (_, when) in begun.items() if when < late]:
+        begun.pop(number)[0].close()
+print("ready", flush=True)
+sys.stdin.read()
+print(json.dumps([tried, opened]))
 """
+FLOOD_SECONDS = 30
 # Forgets all connections, and lets the kernel track some of nobody, until there is room for so many.
 FILL = """
 import socket, sys
@@ -183,6 +209,11 @@ for number in range(most - now - int(sys.argv[2])):
         kernel.send(b"".join(batch))
         batch = []
 print(most - int((known / "nf_conntrack_count").read_text()))
+"""
+# Says for how many more connections there is room.
+LEFT = """
+known = "/proc/sys/net/netfilter/nf_conntrack_"
+print(int(open(known + "max").read()) - int(open(known + "count").read()))
 """
 PYTHON = [sys.executable, "-ISc"]
 Document = dict[str, Any]
@@ -474,8 +505,9 @@ def flood(world: World, rounds: int, chance: random.Random) -> Document:
     world.service("steady", STEADY)
     world.service("extra", EXTRA)
     found: Document = {}
-    for number, which in enumerate(("limited", "unlimited"), 1):
-        endpoints = {number: "a"}  # servers remember whom they closed
+    half = ENDPOINTS // 2  # an address has 64,511 ports for each endpoint, and servers remember whom they had
+    for first, which in ((1, "limited"), (half + 1, "unlimited")):
+        endpoints = dict.fromkeys(range(first, first + half), "a")
         for name in services:
             world.scale(name, endpoints)
         world.until_all_hold(
@@ -486,16 +518,19 @@ def flood(world: World, rounds: int, chance: random.Random) -> Document:
             run(inside("node-1", "nft", "flush", "chain", "ip", "services-bench", "begin"))
         room = int(run(inside("node-1", *PYTHON, FILL, str(ROOT), "90000")))
         server, client = Telling("", SERVE, ENDPOINTS), Telling("pod-1", ASK, WEB, 50, 0)
-        opened = int(run(inside("flooder", *PYTHON, FLOOD, str(rounds), *services.values())))
+        flooding = Telling("flooder", FLOOD, rounds, FLOOD_SECONDS, *services.values())
+        left = int(run(inside("node-1", *PYTHON, LEFT)))
         asked = client.said()
+        tried, opened = flooding.said()
         server.said()
-        times = spread([took for _, took, _, _ in asked])
         found[which] = {
             "room": room,
+            "tried": tried,
             "opened": opened,
+            "left": left,
             "others": len(asked),
             **lost([asked]),
-            "others_s": times,
+            "others_s": spread([took for _, took, _, _ in asked]),
         }
     return found
 
