@@ -1,4 +1,4 @@
-"""The gallery's figures, drawn again of the recordings that are kept."""
+"""The pages' figures, drawn again of the recordings that are kept."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ REFERENCE = HOME / "reports" / "reference"
 DRAWN = HOME / "build" / "figures"
 
 
-def asked_for(page: str) -> dict[str, str]:
-    """Return of which recording or study each figure of a page is, by RECORDING-NAME."""
-    wanted = (match[2].split() for match in HERE.finditer(page) if match[1] == "figure")
+def asked_for(pages: str) -> dict[str, str]:
+    """Return of which recording or study each figure of pages is, by RECORDING-NAME."""
+    wanted = (match[2].split() for match in HERE.finditer(pages) if match[1] == "figure")
     return {f"{recording}-{name}": recording for recording, name in wanted}
 
 
-def draw(page: str, into: Path = DRAWN) -> None:
-    """Draw all figures of a page that are not kept as pictures. Raises LookupError for what there is not."""
-    missing = {key: recording for key, recording in asked_for(page).items() if kept(key, recording) is None}
+def draw(pages: str, into: Path = DRAWN) -> None:
+    """Draw all figures of pages that are not kept as pictures. Raises LookupError for what there is not."""
+    missing = {key: recording for key, recording in asked_for(pages).items() if kept(key, recording) is None}
     directories = [REFERENCE / recording for recording in sorted(set(missing.values()))]
     made = {known.directory.name: known.files for known in regeneration.again(directories, {}, registry.load)}
     into.mkdir(parents=True, exist_ok=True)

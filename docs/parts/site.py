@@ -13,19 +13,20 @@ from docs.parts import fields, figures, links, marks, placeholders, recordings, 
 from testbed.resources import HOME
 
 DRAWN = "drawn"  # the tag, as in ``-t drawn``: figures are drawn, which takes more than all the rest
-GALLERY = HOME / "docs" / "gallery.md"
+DOCS = HOME / "docs"
 
 
 def setup(app: Sphinx) -> dict[str, Any]:
     """Let Sphinx know of all this."""
-    app.connect("builder-inited", _draw)
+    app.connect("builder-inited", draw)
     app.connect("source-read", _fill)
     return {"parallel_read_safe": True, "parallel_write_safe": True}
 
 
-def _draw(app: Sphinx) -> None:
+def draw(app: Sphinx) -> None:
+    """Draw the figures of all pages, if they are asked for."""
     if app.tags.has(DRAWN):
-        figures.draw(GALLERY.read_text(encoding="utf-8"))
+        figures.draw("\n".join(page.read_text(encoding="utf-8") for page in sorted(DOCS.rglob("*.md"))))
 
 
 def _fill(app: Sphinx, page: str, source: list[str]) -> None:

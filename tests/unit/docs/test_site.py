@@ -8,12 +8,16 @@ import subprocess
 import sys
 from html.parser import HTMLParser
 from pathlib import Path
+from types import SimpleNamespace
 from urllib.parse import unquote, urlparse
 
 import pytest
+from sphinx.util.tags import Tags
 
 from bench.cli.table import VERBS
 from bench.console.statuses import MEANINGS
+from docs.parts import figures
+from docs.parts import site as parts
 from testbed.scenario import render_schema
 from tests.pages import PAGES
 from tests.paths import ROOT
@@ -116,3 +120,12 @@ def test_nothing_is_loaded_from_elsewhere(known: dict[Path, Page]) -> None:
         text = file.read_text(encoding="utf-8")
         assert not re.findall(r"<(?:script|img|iframe)[^>]*\ssrc=\"(?:https?:)?//", text), file
         assert not re.findall(r"<link[^>]*stylesheet[^>]*href=\"(?:https?:)?//", text), file
+
+
+def test_figures_of_all_pages_are_drawn(monkeypatch: pytest.MonkeyPatch) -> None:
+    drawn: set[str] = set()
+    monkeypatch.setattr(figures, "draw", lambda pages: drawn.update(figures.asked_for(pages)))
+    parts.draw(SimpleNamespace(tags=Tags([parts.DRAWN])))  # type: ignore[arg-type] # all that it asks of Sphinx
+    there = {key for page in PAGES for key in figures.asked_for(page.read_text(encoding="utf-8"))}
+    assert drawn == there
+    assert "services-services" in there
