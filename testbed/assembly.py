@@ -287,11 +287,7 @@ def assemble(scenario: Scenario, provider: str, orchestrator: str, without: Coll
     addressing = Addressing(scenario)
     runner = demand(provider, orchestrator)
     accept(addressing, runner, without)
-    if not _kind(provider).makes_links and (field := own_links(scenario)):
-        raise LookupError(
-            f"{field}: nodes of --provider {provider.partition(':')[0]} have links already, which a scenario "
-            "cannot change; leave it out, or take --provider netns"
-        )
+    demand_links(provider, scenario)
     orchestrate = orchestrated(orchestrator, runner, scenario)
     name, _, source = provider.partition(":")
     handed = PROVIDERS.handed(name, scenario.settings)
@@ -319,10 +315,21 @@ def orchestrated(name: str, runner: OrchestratorKind, scenario: Scenario) -> Orc
     return lambda addressing, enforcement, nodes: runner.make(addressing, enforcement, nodes, *handed)
 
 
+def demand_links(provider: str, scenario: Scenario) -> None:
+    """Raise LookupError, with the field, for links that nodes of a provider do not get, nor have."""
+    if not _kind(provider).makes_links and (field := own_links(scenario)):
+        raise LookupError(
+            f"{field}: nodes of --provider {provider.partition(':')[0]} have links already, which a scenario "
+            "cannot change; leave it out, or take --provider netns"
+        )
+
+
 def own_links(scenario: Scenario) -> str | None:
     """Return the field by which links differ from each other, so that somebody must make them so; or None."""
     if scenario.zones:
         return "zones"
+    if scenario.segments:
+        return "segments"
     own = (f"nodes.{name}.rate" for name, node in scenario.nodes.items() if node.rate is not None)
     return next(own, None)
 

@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from testbed import assembly
-from testbed.assembly import accept, demand, persistences
+from testbed.assembly import accept, demand, demand_links, persistences
 from testbed.providers import Provider, persistence
 from testbed.providers.persistence import CommandLine, Location, Persisted, Persistence, State
 from testbed.scenario import Scenario, parse, render_yaml
@@ -41,6 +41,8 @@ def up(scenario: Scenario, provider: str, orchestrator: str, name: str, progress
     """
     runner, mine = demand(provider, orchestrator), _persistence(provider)
     accept(Addressing(scenario), runner)
+    if scenario.segments:  # zones are nothing to machines before something is measured there
+        demand_links(provider, scenario)
     make = assembly.orchestrated(orchestrator, runner, scenario)
     kind, _, source = provider.partition(":")
     if any(other.find(name) for of, other in persistences().items() if of != kind):
@@ -172,6 +174,12 @@ def describe(testbed: Testbed) -> State:
                 network=testbed.networks.get(name, place).route,
                 guarantee_bps=pod.guarantee if pod else None,
             )
+    for name, device in testbed.provider.devices.items():
+        route, of = device.node.route, scenario.segments[scenario.devices[name].segment]
+        gateways = ", ".join(of.nodes)
+        places[name] = Location(
+            kind="device", node=gateways, address=device.address, entry=route, network=route
+        )
     for name, node in testbed.nodes.items():
         route = node.route
         address = str(testbed.addressing.address(name))

@@ -195,7 +195,9 @@ class Testbed:
         joining = self._joining.faults() if self._joining else []
         joining += self._proxies.faults() if self._proxies else []
         joining += self._resolvers.faults() if self._resolvers else []
+        devices = (one.component for one in self.provider.devices.values())
         ended = [words for trunk in self.provider.trunks if (words := trunk.fault())]
+        ended += [words for server in devices if (words := server.fault())]
         return [*ended, *joining, *self.orchestrator.check(), *self.enforcement.check(self)]
 
     def place(self, name: str) -> PodPlace:
@@ -269,6 +271,8 @@ class Testbed:
         if addressing.containers_on(name):
             steps.append(Step(["ip", "-batch", "-"], containers.render_links(addressing, name)))
             steps.append(Step(["nft", "-f", "-"], containers.render_translation(addressing, name)))
+        elif any(name in segment.nodes for segment in addressing.scenario.segments.values()):
+            steps.append(Step(["nft", "-f", "-"], containers.render_untracked(addressing)))
         for container in addressing.containers_on(name):
             inside = containers.render_inside(addressing, container)
             steps.append(Step([*in_containers[container].route.command, "ip", "-batch", "-"], inside))

@@ -1,4 +1,4 @@
-"""What a scenario is made of, drawn: zones, nodes, clusters, services, pods and what they were promised.
+"""What a scenario is made of, drawn: zones, nodes, clusters, services, segments, pods and their promises.
 
 ``tree`` is for terminals, ``svg`` for people and papers. Both are functions of the scenario, and of the
 addresses that its places have where it is up.
@@ -12,6 +12,7 @@ from typing import NamedTuple
 from rich.text import Text
 from rich.tree import Tree
 
+from bench.presentation import segments
 from bench.presentation.figures.style import CLUSTERS, OUTSIDE
 from bench.presentation.report import rendered
 from bench.presentation.wording import verbatim
@@ -64,17 +65,28 @@ def tree(scenario: Scenario, addresses: Mapping[str, str] | None = None) -> Tree
             for one in _workloads(scenario, node, addresses):
                 said = (one.cluster and f"cluster {one.cluster}", one.address, one.promise)
                 branch.add(verbatim("  ".join(filter(None, (one.name, *said)))))
+    for name in scenario.segments:
+        above = found.add(verbatim("  ".join(segments.segment(scenario, name))))
+        for device in segments.devices_of(scenario, name):
+            above.add(verbatim("  ".join(segments.device(device, scenario.devices[device]))))
     return found
 
 
 def svg(scenario: Scenario, addresses: Mapping[str, str] | None = None) -> str:
-    """Return a scenario as a picture: a column for each node, a frame for each zone, the network below."""
+    """Return a scenario as a picture: a column for each node, a frame for each zone, the network below.
+
+    Above are segments, each with a line to its gateways.
+    """
     addresses = _with_blocks(scenario, addresses or {})
     columns = {name: _column(scenario, name, addresses) for name in scenario.nodes}
     width = max(box.width for one in columns.values() for box in one)
     height = max(box.y + box.height for one in columns.values() for box in one) + GAP
     framed = 2 * LINE + GAP if scenario.zones else 0
-    boxes, links, x, top = [], [], GAP, 3 * LINE
+    above = list(_segments(scenario, 3 * LINE))
+    boxes, links, x = [box for one in above for box in one], [], GAP
+    top = max([3 * LINE, *(box.y + box.height + 3 * GAP for box in boxes)])
+    right = max([0, *(box.x + box.width + GAP for box in boxes)])
+    middles: dict[str, int] = {}
     bottom = top + framed + height + (GAP if framed else 0)
     for zone, nodes in _zones(scenario).items():
         end = x
@@ -90,9 +102,11 @@ def svg(scenario: Scenario, addresses: Mapping[str, str] | None = None) -> str:
             at = (x, top + framed)
             boxes += [_moved(frame._replace(width=width, height=height), *at)]
             boxes += [_moved(box._replace(width=width - 2 * GAP), *at) for box in workloads]
-            links += [] if zone else [x + width // 2]
+            middles[node] = x + width // 2
+            links += [] if zone else [middles[node]]
             x += width + GAP
         x = max(x, end)
+    x = max(x, right)
     under = f"underlay {scenario.underlay.cidr}, MTU {scenario.underlay.mtu}"
     network = Box(GAP, bottom + 2 * GAP, x - 2 * GAP, LINE + GAP, (under,), OUTSIDE)
     key = list(_key(scenario, network.y + network.height + GAP, x))
@@ -101,7 +115,10 @@ def svg(scenario: Scenario, addresses: Mapping[str, str] | None = None) -> str:
         "topology.svg.j2",
         title=title,
         boxes=[*boxes, network, *key],
-        links=[(link, bottom, network.y) for link in links],
+        links=[
+            *((link, bottom, link, network.y) for link in links),
+            *_to_gateways(scenario, above, middles, top + framed),
+        ],
         width=max([x, GAP + len(title) * 9, *(box.x + box.width + GAP for box in key)]),
         height=key[-1].y + key[-1].height + GAP,
         line=LINE,
@@ -137,6 +154,33 @@ def _column(scenario: Scenario, node: str, addresses: Mapping[str, str]) -> list
     ]
     widest = max([_wide(lines), *(box.width for box in boxes)]) + 2 * GAP
     return [Box(0, 0, widest, top, lines), *boxes]
+
+
+def _segments(scenario: Scenario, top: int) -> Iterator[list[Box]]:
+    """Yield each segment, from left to right, with its devices in it."""
+    left = GAP
+    for name in scenario.segments:
+        title, *rest = segments.segment(scenario, name)
+        head = (title, "; ".join(rest))
+        x, y, devices = left + GAP, top + GAP + 2 * LINE, []
+        for device in segments.devices_of(scenario, name):
+            called, *words = segments.device(device, scenario.devices[device])
+            lines = (called, "; ".join(words))
+            devices.append(Box(x, y, _wide(lines) + 2 * GAP, HEIGHT, lines, OUTSIDE))
+            x += devices[-1].width + GAP
+        width = max(_wide(head) + 2 * GAP, x - left)
+        height = GAP + 2 * LINE + (HEIGHT + GAP if devices else 0)
+        yield [Box(left, top, width, height, head), *devices]
+        left += width + GAP
+
+
+def _to_gateways(
+    scenario: Scenario, drawn: Iterable[list[Box]], middles: Mapping[str, int], top: int
+) -> Iterator[tuple[int, int, int, int]]:
+    """Yield a line from each segment to each of its gateways, whose columns begin at ``top``."""
+    for segment, (frame, *_) in zip(scenario.segments.values(), drawn, strict=True):
+        for node in segment.nodes:
+            yield frame.x + frame.width // 2, frame.y + frame.height, middles[node], top
 
 
 def _key(scenario: Scenario, top: int, width: int) -> Iterator[Box]:

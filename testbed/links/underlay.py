@@ -2,20 +2,19 @@
 
 With zones each zone has a switch for its nodes, and a trunk (testbed.links.trunks) to one in the middle.
 
-Rendered as ``ip -batch`` and ``tc -batch`` text for the place where the switches are. A rate belongs to the
-cables and is enforced at the switch, outside the nodes, as a real link's is: towards every node, and from
-each node whose traffic goes to several others, or to one whose cable is faster. What a node sends to one
-other alone is else as well shaped on that one's cable; shaping it twice would only cost processor time that
-the flows are then short of.
+Rendered as ``ip -batch`` and ``tc -batch`` text for the place where the switches are. A cable's rate
+(testbed.links.ports) is enforced towards every node, and from each node whose traffic goes to several
+others, or to one whose cable is faster. What a node sends to one other alone is else as well shaped on that
+one's cable; shaping it twice would only cost processor time that the flows are then short of.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping
-from ipaddress import IPv4Address
 
-from testbed.links import bucket, without_link_local
+from testbed.links import ports
+from testbed.links.ports import Port
 from testbed.links.trunks import Cable, Trunk, switch_name
 from testbed.scenario import Scenario, links
 from testbed.scenario.addressing import Addressing
@@ -30,77 +29,47 @@ def port_name(index: int) -> str:
     return f"port{index}"
 
 
-def hardware_address(address: IPv4Address) -> str:
-    """Return what a node of this address has on its cable: others know it without asking."""
-    return ":".join(f"{octet:02x}" for octet in b"\x02\x00" + address.packed)
-
-
 def render_switch(addressing: Addressing, namespaces: Mapping[str, str], trunks: Trunks) -> str:
     """Return the ``ip -batch`` text that makes the switches, a cable to each node, and the trunks.
 
     ``namespaces`` holds the path of each node's network namespace.
     """
-    scenario = addressing.scenario
-    mtu, spreading = scenario.underlay.mtu, _spreading(scenario)
-    lines = []
+    mtu = addressing.scenario.underlay.mtu
+    lines: list[str] = []
     for switch in (SWITCH, *(trunk.switch for trunk in trunks)):
-        lines += [
-            f"link add {switch} type bridge",
-            f"link set {switch} mtu {mtu}",
-            *_set_up(switch),
-        ]
+        lines += ports.switch(switch, mtu)
     for trunk, means in trunks.items():
         lines += means.links(trunk)
-        lines += [*_plug(trunk.near, trunk.switch), *_plug(trunk.far, SWITCH)]
-    zones = list(scenario.zones)
-    for index, (node, settings) in enumerate(scenario.nodes.items()):
-        port, far, mac = port_name(index), addressing.uplink(node), hardware_address(addressing.address(node))
-        switch = SWITCH if settings.zone is None else switch_name(zones.index(settings.zone))
-        lines += [
-            f"link add {port} mtu {mtu} type veth peer name {far} address {mac} mtu {mtu}"
-            f" netns {namespaces[node]}",
-            *_plug(port, switch),
-        ]
-        if node in spreading:
-            lines += [f"link add {port}-in mtu {mtu} type ifb", *_set_up(f"{port}-in")]
+        lines += [*ports.plug(trunk.near, trunk.switch), *ports.plug(trunk.far, SWITCH)]
+    for node, port in _ports(addressing):
+        lines += port.links(namespaces[node])
     return "\n".join(lines) + "\n"
 
 
-def _set_up(device: str) -> Iterator[str]:
-    """Yield the lines that set a device up."""
-    yield from without_link_local(device)
-    yield f"link set {device} up"
-
-
-def render_rates(scenario: Scenario, trunks: Trunks) -> str:
-    """Return the ``tc -batch`` text that gives each cable and trunk its rate and delay; empty without any.
-
-    What comes from the node is shaped on an ifb that the port's ingress is redirected to, what goes to the
-    node on the port itself.
-    """
-    spreading = _spreading(scenario)
+def render_rates(addressing: Addressing, trunks: Trunks) -> str:
+    """Return the ``tc -batch`` text that gives each cable and trunk its rate and delay; empty without any."""
     lines = [line for trunk, means in trunks.items() for line in means.queues(trunk)]
-    for index, node in enumerate(scenario.nodes):
-        rate, port = links.rate_of(scenario, node), port_name(index)
-        if rate is None:
-            continue
-        shaper = f"root {bucket(rate)}"
-        lines.append(f"qdisc add dev {port} {shaper}")
-        if node in spreading:
-            lines += [
-                f"qdisc add dev {port}-in {shaper}",
-                f"qdisc add dev {port} handle ffff: ingress",
-                f"filter add dev {port} parent ffff: protocol all u32 match u32 0 0 "
-                f"action mirred egress redirect dev {port}-in",
-            ]
+    lines += [line for _, port in _ports(addressing) for line in port.queues()]
     return "".join(f"{line}\n" for line in lines)
 
 
-def _plug(end: str, switch: str) -> Iterator[str]:
-    """Yield the lines that make an interface a port of a switch."""
-    yield f"link set {end} master {switch}"
-    yield from without_link_local(end)
-    yield f"link set {end} up"
+def _ports(addressing: Addressing) -> Iterator[tuple[str, Port]]:
+    """Yield each node, and the port that it is at."""
+    scenario = addressing.scenario
+    zones, spreading = list(scenario.zones), _spreading(scenario)
+    for index, (node, settings) in enumerate(scenario.nodes.items()):
+        yield (
+            node,
+            Port(
+                SWITCH if settings.zone is None else switch_name(zones.index(settings.zone)),
+                port_name(index),
+                scenario.underlay.mtu,
+                addressing.uplink(node),
+                addressing.address(node),
+                links.rate_of(scenario, node),
+                both=node in spreading,
+            ),
+        )
 
 
 def _spreading(scenario: Scenario) -> set[str]:
@@ -123,11 +92,4 @@ def _spreading(scenario: Scenario) -> set[str]:
 
 def render_uplink(addressing: Addressing, node: str) -> str:
     """Return the ``ip -batch`` text for a node's own end of its cable."""
-    end = addressing.uplink(node)
-    lines = [
-        "link set lo up",
-        f"address add {addressing.nodes[node]} broadcast + dev {end}",
-        *without_link_local(end),
-        f"link set {end} up",
-    ]
-    return "\n".join(lines) + "\n"
+    return "link set lo up\n" + ports.own_end(addressing.uplink(node), addressing.nodes[node])

@@ -8,6 +8,7 @@ from typing import Protocol, runtime_checkable
 
 from testbed.access.clocks import Clock
 from testbed.access.place import Node, Place
+from testbed.links.segments import Device
 from testbed.links.trunks import Running
 from testbed.scenario.addressing import Found
 
@@ -21,6 +22,7 @@ class Provider(ABC):
     nodes: Mapping[str, Node] = {}  # those that are up, by name
     hops: Sequence[Place] = ()  # what nodes' packets pass through between them, if it is the provider's own
     trunks: Sequence[Running] = ()  # what joins the zones, as it runs, if it makes links (ProviderKind)
+    devices: Mapping[str, Device] = {}  # those of the scenario, as they run, if it makes links
     hosts: Sequence[Place] = ()  # what nodes run on, if it is within reach and they do not see how busy it is
 
     def clocks(self) -> Mapping[str, Clock]:

@@ -25,8 +25,8 @@ SHELL = "/bin/bash"
 class Location(BaseModel):
     """Somewhere commands run in a kept testbed."""
 
-    kind: str  # pod, container or node
-    node: str
+    kind: str  # pod, container, device or node
+    node: str  # of a device, its gateways
     address: str
     entry: Route  # for commands in it
     network: Route  # for the node's programs in its network

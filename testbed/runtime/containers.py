@@ -68,17 +68,9 @@ def _published(addressing: Addressing, node: str) -> str:
 def render_translation(addressing: Addressing, node: str) -> str:
     """Return the ``nft -f`` text: published ports in, masquerading out."""
     scenario = addressing.scenario
-    untracked = _untracked(addressing)
     return (
+        f"{render_untracked(addressing)}"
         f"table ip {TABLE} {{\n"
-        "  chain raw-prerouting {\n"
-        "    type filter hook prerouting priority raw;\n"
-        f"{untracked}"
-        "  }\n"
-        "  chain raw-output {\n"
-        "    type filter hook output priority raw;\n"
-        f"{untracked}"
-        "  }\n"
         "  chain prerouting {\n"
         "    type nat hook prerouting priority dstnat;\n"
         f"{_published(addressing, node)}"
@@ -91,11 +83,27 @@ def render_translation(addressing: Addressing, node: str) -> str:
     )
 
 
-def _untracked(addressing: Addressing) -> str:
-    """Return the rules that keep overlays and pods out of NAT's connection tracking.
+def render_untracked(addressing: Addressing) -> str:
+    """Return the ``nft -f`` text that keeps overlays and pods out of a node's connection tracking.
 
     They have no use for it, and it would cost their flows 8 % on the way through the node.
     """
+    untracked = _untracked(addressing)
+    return (
+        f"table ip {TABLE} {{\n"
+        "  chain raw-prerouting {\n"
+        "    type filter hook prerouting priority raw;\n"
+        f"{untracked}"
+        "  }\n"
+        "  chain raw-output {\n"
+        "    type filter hook output priority raw;\n"
+        f"{untracked}"
+        "  }\n"
+        "}\n"
+    )
+
+
+def _untracked(addressing: Addressing) -> str:
     clusters = addressing.scenario.clusters
     # A rule each, with an end: cheaper for the kernel than looking anything up in a set.
     pods = (network for cluster in clusters for network in addressing.pod_networks(cluster))

@@ -186,6 +186,9 @@ def beside(scenario: Scenario, name: str) -> Iterator[tuple[Path, IPv4Network | 
     nodes = set(scenario.clusters[name].nodes)
     if any(one.node in nodes for one in scenario.containers.values()):
         yield ("container_cidr",), scenario.container_cidr
+    for segment, one in scenario.segments.items():
+        if nodes.intersection(one.nodes):
+            yield ("segments", segment, "cidr"), one.cidr
     for other, at, network in ranges(scenario):
         shared = other != name and nodes.intersection(scenario.clusters[other].nodes)
         if shared:

@@ -47,6 +47,7 @@ def limited(scenario: Scenario) -> bool:
     return bool(
         any(rate_of(scenario, node) is not None for node in scenario.nodes)
         or any(zone.rate is not None or zone.delay for zone in scenario.zones.values())
+        or any(segment.rate is not None for segment in scenario.segments.values())
     )
 
 

@@ -24,10 +24,12 @@ from pydantic import (
 from testbed.registry import Registry
 from testbed.scenario import settings as settings_of_parts
 from testbed.scenario.descriptions import Description
+from testbed.scenario.devices import Device, Segment
 from testbed.scenario.faults import ScenarioError
 from testbed.scenario.units import format_factor
 from testbed.scenario.words import (
     Address,
+    DnsLabel,
     Interface,
     Label,
     LabelValue,
@@ -489,6 +491,12 @@ class Scenario(Part):
     services: dict[Name, Service] = Field(
         {}, description="addresses of several pods, by name", exclude_if=lambda known: not known
     )
+    segments: dict[DnsLabel, Segment] = Field(
+        {}, description="private networks of devices, by name", exclude_if=lambda known: not known
+    )
+    devices: dict[DnsLabel, Device] = Field(
+        {}, description="what is in segments, by name", exclude_if=lambda known: not known
+    )
     flows: list[Traffic] = Field([])
     disturbances: list[Traffic] = Field([])
     requests: list[Requests] = Field([])
@@ -610,6 +618,7 @@ class Scenario(Part):
                 "underlay": scaled(self.underlay, "rate"),
                 "zones": {name: scaled(zone, "rate") for name, zone in self.zones.items()},
                 "nodes": {name: scaled(node, "rate") for name, node in self.nodes.items()},
+                "segments": {name: scaled(one, "rate") for name, one in self.segments.items()},
                 "pods": {
                     name: scaled(pod, "guarantee", "answers", "ceiling") for name, pod in self.pods.items()
                 },

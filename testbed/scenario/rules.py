@@ -2,7 +2,8 @@
 
 Each rule yields faults: the path to the field at fault and what would be right. Rules that need names to
 exist only look at those that do, so one wrong name gives one fault. What is sent has rules of its own, in
-``traffic_rules``, and so have pods' addresses, in ``block_rules``, and services, in ``service_rules``.
+``traffic_rules``, and so have pods' addresses, in ``block_rules``, services, in ``service_rules``, and
+devices, in ``device_rules``.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from ipaddress import IPv4Address, IPv4Network, IPv6Network
 
 from testbed.scenario import (
     block_rules,
+    device_rules,
     enforcements,
     links,
     networks,
@@ -60,6 +62,7 @@ def faults(scenario: Scenario) -> list[Fault]:
         _containers,
         _names,
         *service_rules.RULES,
+        *device_rules.RULES,
         *traffic_rules.RULES,
         *_added,
     )
@@ -178,6 +181,7 @@ def _rates(scenario: Scenario) -> Iterator[Fault]:
     rates: list[tuple[Path, int | None]] = [(("underlay", "rate"), scenario.underlay.rate)]
     rates += [(("zones", name, "rate"), zone.rate) for name, zone in scenario.zones.items()]
     rates += [(("nodes", name, "rate"), node.rate) for name, node in scenario.nodes.items()]
+    rates += [(("segments", name, "rate"), segment.rate) for name, segment in scenario.segments.items()]
     rates += [((*at, "rate"), traffic.rate) for at, traffic in traffic_rules.enumerated(scenario)]
     for at, rate in rates:
         if rate is not None and rate > HIGHEST_RATE:
@@ -209,6 +213,7 @@ def _networks(scenario: Scenario) -> Iterator[Fault]:
         *block_rules.ranges(scenario),
         ("", ("container_cidr",), scenario.container_cidr),
         *_service_ranges(scenario),
+        *(("", ("segments", name, "cidr"), one.cidr) for name, one in scenario.segments.items()),
     ]
     for first, second in _overlapping([network for _, _, network in networks]):
         (one, at, a), (other, later, b) = networks[first], networks[second]
@@ -308,7 +313,7 @@ def _containers(scenario: Scenario) -> Iterator[Fault]:
 
 def _names(scenario: Scenario) -> Iterator[Fault]:
     seen: dict[str, Path] = {}
-    for group in ("pods", "containers", "services"):
+    for group in ("pods", "containers", "services", "devices"):
         for name in getattr(scenario, group):
             at: Path = (group, name)
             # Kubernetes knows small letters only, so A-1 and a-1 would be one pod.

@@ -30,6 +30,7 @@ def ranges(scenario: Scenario) -> dict[str, IPv4Network]:
 def free_ranges(scenario: Scenario) -> dict[str, IPv4Network | None]:
     """Return the same, and nothing where there is none left."""
     taken = [scenario.underlay.cidr, scenario.container_cidr]
+    taken += [segment.cidr for segment in scenario.segments.values()]
     for cluster in scenario.clusters.values():
         taken += [*cluster.pod_networks, *([cluster.service_cidr] if cluster.service_cidr else [])]
     usual = (one for one in END.subnets(new_prefix=USUAL_PREFIX) if one >= FIRST)

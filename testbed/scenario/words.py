@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from ipaddress import IPv4Address, IPv4Network, IPv6Network, ip_interface, ip_network
 from typing import Annotated
 
@@ -16,7 +17,7 @@ from pydantic import (
     WithJsonSchema,
 )
 
-from testbed.scenario.texts import unshown
+from testbed.scenario.texts import shortened, unshown
 from testbed.scenario.units import format_rate, parse_rate
 
 
@@ -63,6 +64,20 @@ Rate = Annotated[
 ]
 # A DNS label (RFC 1123), but capitals are welcome: the paper's pods are called A-1.
 Name = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9]([A-Za-z0-9-]{0,30}[A-Za-z0-9])?$")]
+
+
+def _dns_label(text: str) -> str:
+    """Refuse what is no DNS label (RFC 1123)."""
+    if not re.fullmatch(DNS_LABEL, text):
+        raise ValueError(f"{shortened(text)!r} is not a DNS label: a-z, 0-9 and dashes within, at most 63")
+    return text
+
+
+DNS_LABEL = r"^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$"
+# What Kubernetes takes for the name of a Service or a container.
+DnsLabel = Annotated[
+    str, AfterValidator(_dns_label), WithJsonSchema({"type": "string", "pattern": DNS_LABEL})
+]
 # What people read, in tables, figures and on terminals.
 Title = Annotated[str, AfterValidator(_showable)]
 Seconds = Annotated[float, Field(ge=0, le=86_400, allow_inf_nan=False)]

@@ -13,6 +13,7 @@ from rich.console import Console
 from bench.cli.verbs import retries
 from bench.cli.verbs.addresses import say_room
 from bench.cli.verbs.retries import Judged
+from bench.cli.verbs.segments import say_segments
 from bench.console import asked, documents, progress, statuses
 from bench.console.documents import Document
 from bench.console.messages import lead, say
@@ -22,7 +23,7 @@ from bench.measurement import experiment
 from bench.recording import archive, directory, requests
 from bench.recording.directory import Recording
 from bench.recording.records import SMALLER, Request, excluded
-from testbed.assembly import admit
+from testbed.assembly import admit, demand_links, on_clusters
 from testbed.scenario import Scenario
 from testbed.scenario.addressing import Addressing
 
@@ -97,6 +98,8 @@ def _say_planned(wanted: Sequence[Request], scenarios: Sequence[Scenario], auto:
     """Say what each run would be. Raises LookupError for what could not be brought up."""
     for request, one in zip(wanted, scenarios, strict=True):
         admit(Addressing(one))
+        existing = request.kubeconfigs
+        demand_links(on_clusters(existing)[0] if existing else request.provider, one)
         times = one.measurement.repetitions
         nodes = f"{len(one.nodes)} nodes ({request.provider})"
         say(
@@ -107,6 +110,7 @@ def _say_planned(wanted: Sequence[Request], scenarios: Sequence[Scenario], auto:
             f"{'; at the scale that a calibration finds' if auto else ''}"
         )
         say_room(one)
+        say_segments(one)
     return HELD
 
 

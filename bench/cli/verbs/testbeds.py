@@ -14,6 +14,7 @@ from rich.console import Console
 from rich.table import Table
 
 from bench.cli.verbs.addresses import say_room
+from bench.cli.verbs.segments import say_segments
 from bench.console import asked
 from bench.console.documents import Document
 from bench.console.messages import complain, say
@@ -24,7 +25,7 @@ from bench.recording import atomic
 from bench.recording.directory import Recording
 from bench.recording.requests import scenario_file
 from testbed import lasting
-from testbed.assembly import admit, on_clusters
+from testbed.assembly import admit, demand_links, on_clusters
 from testbed.providers.persistence import DEFAULT, Persisted, State
 from testbed.scenario import load
 from testbed.scenario.addressing import Addressing
@@ -51,7 +52,10 @@ def bring_up(
     wanted = load(scenario_file(scenario), set_, scale)
     if dry:
         admit(Addressing(wanted))
+        if wanted.segments:
+            demand_links(provider, wanted)
         say_room(wanted)
+        say_segments(wanted)
         return HELD
     called = lasting.called(wanted, provider, name)
     kept = lasting.up(wanted, provider, orchestrator, called, Display(Console(), called).stage)

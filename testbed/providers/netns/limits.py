@@ -33,6 +33,7 @@ PERMANENT_UNCOUNTED = (5, 0)
 NAMESPACE_MB = 0.6  # a network namespace with its interfaces, and a node's first process
 RELAY_MB = 12  # of a trunk that takes time, beside the packets that it holds
 PROXY_MB = 14  # of a cluster's services on a node
+DEVICE_MB = 18  # of a device's servers
 ENTRY_MB = 0.0016  # route, neighbour and forwarding entry of one node on another
 
 
@@ -76,17 +77,21 @@ def exceeded(scenario: Scenario, readings: Readings) -> list[Limit]:
 
 def _namespaces(scenario: Scenario, readings: Readings) -> Iterator[Limit]:
     nodes = len(scenario.nodes)
-    networks = 1 + nodes + len(scenario.pods) + len(scenario.containers)
+    devices = len(scenario.devices)
+    networks = 1 + nodes + devices + len(scenario.pods) + len(scenario.containers)
     delayed = [zone for zone in scenario.zones.values() if zone.delay]
     memory = networks * NAMESPACE_MB + _entries(scenario) * ENTRY_MB
     memory += sum(2 * trunks.held(zone) / 1e6 + RELAY_MB for zone in delayed)
     served = {service.cluster for service in scenario.services.values()}
     proxies = sum(len(scenario.clusters[cluster].nodes) for cluster in served)
-    memory += proxies * PROXY_MB
+    memory += proxies * PROXY_MB + devices * DEVICE_MB
     yield Limit("network namespaces", readings.net_namespaces, networks, "sysctl user.max_net_namespaces")
-    yield Limit("mount namespaces", readings.mount_namespaces, 1 + nodes, "sysctl user.max_mnt_namespaces")
     yield Limit(
-        "processes", readings.processes, 1 + nodes + 2 * (len(delayed) + proxies) + PASSING_PROCESSES,
+        "mount namespaces", readings.mount_namespaces, 1 + nodes + devices, "sysctl user.max_mnt_namespaces"
+    )
+    yield Limit(
+        "processes", readings.processes,
+        1 + nodes + 2 * (len(delayed) + proxies) + _serving(scenario) + PASSING_PROCESSES,
         "sysctl kernel.pid_max and kernel.threads-max, pids.max of the cgroup, ulimit -u",
     )  # fmt: skip
     told = [
@@ -100,12 +105,23 @@ def _namespaces(scenario: Scenario, readings: Readings) -> Iterator[Limit]:
     yield Limit("MB of memory", readings.memory, ceil(memory), "what is free, or the cgroup's limit")
 
 
+def _serving(scenario: Scenario) -> int:
+    """Return the processes of devices, and their threads: the first, who looks on, a server for each port."""
+    ports = (
+        len(list(one.ports)) for device in scenario.devices.values() for one in device.components.values()
+    )
+    return 3 * len(scenario.devices) + sum(ports)
+
+
 def _bridges(scenario: Scenario) -> Iterator[Limit]:
     """Yield the ports of the fullest switch, and of the fullest bridge on a node."""
     ports = Counter(f"cluster {pod.cluster}'s on {pod.node}" for pod in scenario.pods.values())
     ports.update(f"the containers' on {one.node}" for one in scenario.containers.values())
     switches = Counter(f"the switch of zone {node.zone}" for node in scenario.nodes.values() if node.zone)
     switches.update(switches.keys())  # a trunk each
+    for name, segment in scenario.segments.items():
+        switches[f"the switch of segment {name}"] = len(segment.nodes)
+    switches.update(f"the switch of segment {one.segment}" for one in scenario.devices.values())
     switches["the switch"] = len(scenario.zones or scenario.nodes)
     for name, needed in (*switches.most_common(1), *ports.most_common(1)):
         yield Limit(f"ports of a bridge, {name}", BRIDGE_PORTS, needed, "the kernel's BR_MAX_PORTS")

@@ -1,4 +1,4 @@
-"""Brings up nodes that are network namespaces, inside a sandbox, and plugs them into a switch there."""
+"""Brings up nodes and devices, network namespaces in a sandbox, and plugs them into switches there."""
 
 from __future__ import annotations
 
@@ -9,9 +9,12 @@ import sys
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 
+from testbed.access.batch import Step, take
 from testbed.access.local import ENVIRONMENT
 from testbed.access.place import Feature, InNamespace, Place, in_parallel
-from testbed.links import underlay
+from testbed.links import segments, underlay
+from testbed.links.ports import hardware_address
+from testbed.links.segments import Device
 from testbed.links.trunks import ALL, RELAY, Cable, Running, Trunk, trunks
 from testbed.providers import Provider
 from testbed.providers.netns import limits
@@ -38,23 +41,28 @@ class NetnsProvider(Provider):
         self.nodes: dict[str, Entrance] = {}
         self.hops: list[Entrance] = []
         self.trunks: list[Running] = []
+        self.devices: dict[str, Device] = {}
 
     def up(self) -> Found:
-        """Start the sandbox, make the nodes and the trunks, and plug the cables into the switches."""
+        """Start the sandbox, make nodes, trunks and devices, and plug the cables into the switches."""
         scenario = self._addressing.scenario
         self.sandbox = box = Sandbox.start(self._name)
         self.hops = [box.switch]  # one place has all of them
-        box.add_nodes(list(scenario.nodes))
+        places = [*scenario.nodes, *scenario.devices]
+        box.add_nodes(places)
         self.nodes = {name: box.node(name) for name in scenario.nodes}
-        namespaces = {name: _network(name) for name in scenario.nodes}
-        box.switch.run(
-            ["ip", "-batch", "-"], stdin=underlay.render_switch(self._addressing, namespaces, self._means)
-        )
-        if rates := underlay.render_rates(scenario, self._means):
+        self.devices = {name: Device(box.node(name), scenario) for name in scenario.devices}
+        namespaces = {name: _network(name) for name in places}
+        links = underlay.render_switch(self._addressing, namespaces, self._means)
+        links += segments.render_switches(scenario, namespaces)
+        box.switch.run(["ip", "-batch", "-"], stdin=links)
+        rates = underlay.render_rates(self._addressing, self._means) + segments.render_rates(scenario)
+        if rates:
             box.switch.run(["tc", "-batch", "-"], stdin=rates)
         self.trunks = in_parallel(lambda one: one[1].start(one[0], box.switch), self._means.items())
         others = mates(scenario, _limit())
         in_parallel(lambda name: self._connect(name, others.get(name, ())), scenario.nodes)
+        in_parallel(lambda device: device.up(), self.devices.values())
         return Found()
 
     @property
@@ -75,7 +83,7 @@ class NetnsProvider(Provider):
         """Settle the switch, the nodes and these networks; see testbed.providers.netns.settle."""
         assert self.sandbox is not None
         inside = [path for network in networks if (path := _path(network)) is not None]
-        paths = [HERE, *map(_network, self.nodes), *inside]
+        paths = [HERE, *map(_network, [*self.nodes, *self.devices]), *inside]
         self.sandbox.switch.run(SETTLE, stdin="\n".join(paths))
         others = [network for network in networks if _path(network) is None]
         in_parallel(lambda network: network.run(SETTLE, stdin=HERE), others)
@@ -89,7 +97,8 @@ class NetnsProvider(Provider):
     def _connect(self, name: str, others: Iterable[str]) -> None:
         text = underlay.render_uplink(self._addressing, name)
         text += render_neighbours(self._addressing, name, others)
-        self.nodes[name].run(["ip", "-batch", "-"], stdin=text)
+        in_segments = segments.gateway_steps(self._addressing.scenario, name)
+        take(self.nodes[name], [Step(["ip", "-batch", "-"], text), *in_segments])
 
 
 def _network(node: str) -> str:
@@ -159,7 +168,7 @@ def render_neighbours(addressing: Addressing, node: str, others: Iterable[str]) 
     """Return the ``ip -batch`` text that tells a node the hardware addresses of others."""
     addresses = [addressing.address(other) for other in sorted(others)]
     return "".join(
-        f"neighbour replace {address} lladdr {underlay.hardware_address(address)}"
+        f"neighbour replace {address} lladdr {hardware_address(address)}"
         f" dev {addressing.uplink(node)} nud permanent\n"
         for address in addresses
     )

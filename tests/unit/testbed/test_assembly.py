@@ -189,5 +189,6 @@ def test_what_differs_from_link_to_link_has_to_be_made() -> None:
         return assembly.own_links(addressed(name, *settings).scenario)
 
     assert own_links("examples/two-stations") == "zones"
+    assert own_links("examples/devices") == "segments"
     assert own_links("contmec", "nodes.worker-01={rate: 9G}") == "nodes.worker-01.rate"
     assert own_links("contmec", "underlay.rate=9G") is None

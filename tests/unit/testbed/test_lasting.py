@@ -156,6 +156,13 @@ def test_a_name_is_given_once_whoever_keeps_it(persistences: dict[str, Persisten
     assert persistences["there"].kept == []
 
 
+def test_segments_are_for_who_makes_links(persistences: dict[str, Persistence]) -> None:
+    devices = load(ROOT / "scenarios" / "examples" / "devices.yaml")
+    with pytest.raises(LookupError, match=r"^segments: nodes of --provider there have links already"):
+        lasting.up(devices, "there:hosts", "cni", "a", print)
+    assert persistences["there"].kept == []
+
+
 @pytest.mark.parametrize(
     ("provider", "words"),
     [

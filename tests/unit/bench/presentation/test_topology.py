@@ -16,7 +16,15 @@ from tests.paths import ROOT
 SVG = "{http://www.w3.org/2000/svg}"
 SIZES = "examples/stations-of-different-sizes.yaml"
 SERVICES = "examples/services.yaml"
-SCENARIOS = ("contmec.yaml", "examples/two-stations.yaml", "promise/full-10.yaml", SIZES, SERVICES)
+DEVICES = "examples/devices.yaml"
+SCENARIOS = (
+    "contmec.yaml",
+    "examples/two-stations.yaml",
+    "promise/full-10.yaml",
+    SIZES,
+    SERVICES,
+    DEVICES,
+)
 WAITS = ("nodes.worker-02.expect=unassigned", "pods.A-4.node=worker-03", "flows[0].to=A-3", "flows[1].to=A-4")
 ADDRESSES = {"A-1": "172.16.1.2", "worker-01": "192.168.56.13"}
 
@@ -33,8 +41,8 @@ def shown(scenario: Scenario) -> str:
 
 
 def names(scenario: Scenario) -> list[str]:
-    groups = (scenario.zones, scenario.nodes, scenario.pods, scenario.containers, scenario.services)
-    return [name for group in groups for name in group]
+    things = (scenario.zones, scenario.nodes, scenario.pods, scenario.containers, scenario.services)
+    return [name for group in (*things, scenario.segments, scenario.devices) for name in group]
 
 
 def test_all_there_is_is_in_the_tree_and_in_the_picture(scenario: Scenario) -> None:

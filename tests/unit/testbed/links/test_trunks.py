@@ -48,14 +48,14 @@ def test_names_fit_an_interface_whatever_the_zones_are_called() -> None:
 
 def test_a_node_s_own_rate_is_that_of_its_cable() -> None:
     addressing, made = stations()
-    rates = underlay.render_rates(addressing.scenario, made).splitlines()
+    rates = underlay.render_rates(addressing, made).splitlines()
     assert any(line.startswith("qdisc add dev port3 root tbf rate 400000000bit ") for line in rates)
     assert any(line.startswith("qdisc add dev port2 root tbf rate 1000000000bit ") for line in rates)
 
 
 def test_what_a_node_sends_to_a_faster_one_is_shaped_at_its_own_port() -> None:
     addressing, made = stations()
-    rates = underlay.render_rates(addressing.scenario, made)
+    rates = underlay.render_rates(addressing, made)
     # worker-03 sends to worker-01 alone, whose link is faster; worker-02 sends nothing.
     assert "qdisc add dev port3-in root tbf rate 400000000bit " in rates
     assert "port2-in" not in rates

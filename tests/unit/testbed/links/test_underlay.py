@@ -26,12 +26,12 @@ def test_machines_keep_their_own_addresses_and_interfaces(contmec_on_machines: A
 
 
 def test_an_underlay_without_a_rate_has_no_qdiscs(contmec: Addressing) -> None:
-    assert underlay.render_rates(contmec.scenario, {}) == ""
+    assert underlay.render_rates(contmec, {}) == ""
     assert "ifb" not in switch(contmec)
 
 
 def test_an_underlay_with_a_rate_shapes_what_goes_to_every_node() -> None:
-    rates = underlay.render_rates(addressed("contmec", "underlay.rate=9G").scenario, {}).splitlines()
+    rates = underlay.render_rates(addressed("contmec", "underlay.rate=9G"), {}).splitlines()
     assert len(rates) == 4
     for index in range(4):
         assert sum(f"dev port{index} root tbf rate 9000000000bit" in line for line in rates) == 1
@@ -44,7 +44,7 @@ def test_what_comes_from_a_node_is_shaped_if_it_goes_to_several() -> None:
         "clusters.a.workers=[worker-01, worker-02, worker-03]",
     ]
     addressing = addressed("contmec", *overrides, "pods.A-3.node=worker-03")
-    rates = underlay.render_rates(addressing.scenario, {}).splitlines()
+    rates = underlay.render_rates(addressing, {}).splitlines()
     links = switch(addressing)
     ports = dict(zip(addressing.nodes, range(5), strict=True))
     for node, index in ports.items():

@@ -7,6 +7,7 @@ import pytest
 from testbed.providers.netns import limits
 from testbed.providers.netns.limits import Readings, exceeded
 from testbed.scenario import Scenario
+from tests.unit.testbed.builders import addressed
 
 AMPLE = Readings(
     release=(6, 1),
@@ -78,6 +79,14 @@ def test_services_take_a_proxy_on_each_node_and_a_server_in_each_pod() -> None:
     assert after["processes"] - before["processes"] == 2 * len(of.nodes)
     assert after["open files"] - before["open files"] == 1 + 2
     assert after["MB of memory"] - before["MB of memory"] == len(of.nodes) * limits.PROXY_MB
+
+
+def test_devices_take_a_namespace_each_and_a_thread_for_each_port() -> None:
+    devices = addressed("examples/devices").scenario
+    found = {one.what: one.needed for one in exceeded(devices, Readings((6, 1), *[0] * 6))}
+    assert found["network namespaces"] == 1 + 3 + 3 + 2  # nodes, devices, pods
+    assert found["mount namespaces"] == 1 + 3 + 3
+    assert found["processes"] == 1 + 3 + 3 * 3 + 5 + limits.PASSING_PROCESSES
 
 
 def test_a_bridge_has_a_port_for_each_pod_of_a_cluster_on_a_node() -> None:
