@@ -22,19 +22,20 @@ from ipaddress import ip_network
 from itertools import islice
 from typing import NamedTuple
 
-from edge import leader
+from edge import leader, webhook
 from edge.access import Access, AccessError, access_of, add_options
-from edge.addresses import kinds, webhook
+from edge.addresses import kinds
 from edge.addresses.allocation import Allocator, Range
 from edge.addresses.arrivals import Arrivals
 from edge.addresses.books import WAITS, Books, Gift, Held, Outcome, Rules, without_mark
 from edge.addresses.cluster import CONFIGS, KINDS, NODES, Cluster
+from edge.addresses.judging import Judge
 from edge.addresses.space import Network
-from edge.addresses.webhook import Webhook
 from edge.http import AwayError, Json, RefusedError, Server
 from edge.leader import PART, Leader, positive
 from edge.log import Logger
 from edge.watch import Listed, News
+from edge.webhook import Webhook
 
 LEASE, AT_ONCE = "kube-system/concorde-addresses", 16
 TICK_SECONDS = 0.1
@@ -90,8 +91,8 @@ def answering(options: Options, server: Server, stop: threading.Event, log: Logg
     if not options.webhook:
         yield
         return
-    asked = webhook.Options(options.webhook, options.webhook_port, options.rules)
-    with Webhook(asked, server, log).running(stop):
+    judge = Judge(options.rules, server, log)
+    with Webhook(options.webhook, options.webhook_port, server, judge.answer, log).running(stop):
         yield
 
 

@@ -9,10 +9,11 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from ipaddress import IPv4Network, IPv6Network
-from typing import Any, NamedTuple, Optional
+from typing import Any, Optional
 
 from edge.addresses.allocation import Config, Range
 from edge.addresses.selectors import NAME_FIELD, Requirement, Selector, integer
+from edge.fields import Problem, mapping, sequence, text
 
 KIND, PLURAL = "ClusterCIDRConfig", "clustercidrconfigs"
 VENDOR, OURS = "baremetal.cluster.gke.io/v1alpha1", "addresses.contmec.dev/v1alpha1"
@@ -27,16 +28,6 @@ _NETWORKS: dict[int, type[IPv4Network] | type[IPv6Network]] = {4: IPv4Network, 6
 _CIDR = re.compile(r"[0-9A-Fa-f.:]+/[0-9]+")
 
 
-class Problem(NamedTuple):
-    """What is wrong with a field, like ``spec.ipv4.cidr``."""
-
-    path: str
-    what: str
-
-    def __str__(self) -> str:
-        return f"{self.path}: {self.what}"
-
-
 class BadConfigError(ValueError):
     """A config that cannot be used; ``problems`` are all of them."""
 
@@ -48,7 +39,7 @@ class BadConfigError(ValueError):
 def parse(document: Mapping[str, Any]) -> Config:
     """Return what a manifest or an object asks for. Raises BadConfigError with all that is wrong."""
     problems: list[Problem] = []
-    spec = _mapping(document.get("spec"), "spec", problems)
+    spec = mapping(document.get("spec"), "spec", problems)
     ranges = [
         found
         for field, version in (("ipv4", 4), ("ipv6", 6))
@@ -69,12 +60,12 @@ def parse(document: Mapping[str, Any]) -> Config:
 
 def called(document: Mapping[str, Any]) -> str:
     """Return how a config is called: its name, with the namespace before it where it has one."""
-    metadata = _mapping(document.get("metadata"), "metadata", [])
+    metadata = mapping(document.get("metadata"), "metadata", [])
     return "/".join(str(metadata[part]) for part in ("namespace", "name") if metadata.get(part))
 
 
 def _range(written: object, path: str, version: int, problems: list[Problem]) -> Optional[Range]:  # noqa: UP045
-    family = _mapping(written, path, problems)
+    family = mapping(written, path, problems)
     network, mask = family.get("cidr"), family.get("perNodeMaskSize")
     text = network if isinstance(network, str) and _CIDR.fullmatch(network) else ""
     try:
@@ -109,12 +100,12 @@ def _selector(written: object, problems: list[Problem]) -> Selector:
     path = "spec.nodeSelector"
     if written is None:
         return Selector()
-    selector = _mapping(written, path, problems)
-    labels = _mapping(selector.get("matchLabels", {}), f"{path}.matchLabels", problems)
-    terms = _sequence(selector.get("nodeSelectorTerms", []), f"{path}.nodeSelectorTerms", problems)
+    selector = mapping(written, path, problems)
+    labels = mapping(selector.get("matchLabels", {}), f"{path}.matchLabels", problems)
+    terms = sequence(selector.get("nodeSelectorTerms", []), f"{path}.nodeSelectorTerms", problems)
     return Selector(
         tuple(
-            Requirement(key, "In", (_text(value, f"{path}.matchLabels.{key}", problems),))
+            Requirement(key, "In", (text(value, f"{path}.matchLabels.{key}", problems),))
             for key, value in sorted(labels.items())
         ),
         tuple(
@@ -124,10 +115,10 @@ def _selector(written: object, problems: list[Problem]) -> Selector:
 
 
 def _term(written: object, path: str, problems: list[Problem]) -> tuple[Requirement, ...]:
-    term = _mapping(written, path, problems)
+    term = mapping(written, path, problems)
     found = []
     for field, operators in (("matchExpressions", OPERATORS), ("matchFields", FIELD_OPERATORS)):
-        for number, one in enumerate(_sequence(term.get(field, []), f"{path}.{field}", problems)):
+        for number, one in enumerate(sequence(term.get(field, []), f"{path}.{field}", problems)):
             found.append(_requirement(one, f"{path}.{field}[{number}]", operators, problems))
             if field == "matchFields" and found[-1].key != NAME_FIELD:
                 problems.append(Problem(f"{path}.{field}[{number}].key", f"must be {NAME_FIELD}"))
@@ -137,11 +128,11 @@ def _term(written: object, path: str, problems: list[Problem]) -> tuple[Requirem
 def _requirement(
     written: object, path: str, operators: Sequence[str], problems: list[Problem]
 ) -> Requirement:
-    asked = _mapping(written, path, problems)
-    key = _text(asked.get("key"), f"{path}.key", problems)
+    asked = mapping(written, path, problems)
+    key = text(asked.get("key"), f"{path}.key", problems)
     values = [
-        _text(value, f"{path}.values[{number}]", problems)
-        for number, value in enumerate(_sequence(asked.get("values", []), f"{path}.values", problems))
+        text(value, f"{path}.values[{number}]", problems)
+        for number, value in enumerate(sequence(asked.get("values", []), f"{path}.values", problems))
     ]
     operator = str(asked.get("operator"))
     if operator not in operators:
@@ -153,24 +144,3 @@ def _requirement(
     elif operator in ("Gt", "Lt") and [integer(value) is not None for value in values] != [True]:
         problems.append(Problem(f"{path}.values", f"must be one integer for {operator}"))
     return Requirement(key, operator, tuple(values))
-
-
-def _text(written: object, path: str, problems: list[Problem]) -> str:
-    if isinstance(written, str):
-        return written
-    problems.append(Problem(path, "must be a string"))
-    return ""
-
-
-def _mapping(written: object, path: str, problems: list[Problem]) -> Mapping[str, Any]:
-    if isinstance(written, Mapping):
-        return written
-    problems.append(Problem(path, "must be an object"))
-    return {}
-
-
-def _sequence(written: object, path: str, problems: list[Problem]) -> Sequence[Any]:
-    if isinstance(written, list):
-        return written
-    problems.append(Problem(path, "must be a list"))
-    return []

@@ -12,10 +12,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from edge.addresses import kinds
-from edge.addresses.admission import API, KIND, MOST_SAID, Surroundings, review
+from edge.addresses.admission import Surroundings, review
 from edge.addresses.books import FINALIZER, FIRST_SPEC, Held, Rules, judged, spec_text
 from edge.addresses.cluster import CONFIGS
 from edge.http import Json, UnfitError
+from edge.reviews import API, KIND, MOST_SAID
 from tests import cases
 from tests.apis import config
 

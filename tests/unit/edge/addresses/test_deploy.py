@@ -9,8 +9,8 @@ from ruamel.yaml import YAML
 
 from edge.addresses import kinds
 from edge.addresses.controller import parse
-from edge.addresses.webhook import PATH
 from edge.http import ANSWER_SECONDS
+from edge.webhook import PATH
 from testbed import resources
 
 DEPLOY = resources.EDGE / "deploy" / "addresses"

@@ -17,12 +17,14 @@ from typing import Any
 
 import pytest
 
-from edge.addresses import admission, webhook
+from edge import webhook
+from edge.addresses import admission
 from edge.addresses.books import Rules
 from edge.addresses.controller import parse
-from edge.addresses.webhook import CERTIFICATES, Options, Webhook, called, keeps_both, trusting
+from edge.addresses.judging import Judge, keeps_both
 from edge.http import Json, Question, RefusedError, Server
 from edge.log import Logger
+from edge.webhook import CERTIFICATES, Webhook, called, trusting
 from tests.apis import config
 from tests.ports import free_ports
 from tests.unit.edge.addresses.test_admission import BOTH, SINGLE, asked, held
@@ -54,7 +56,8 @@ class Case:
         lines = self.said().count("answers on port")
         server = Server(self.api.url, kept=2)
         self._stops.callback(server.close)
-        hook = Webhook(Options(NAME, port, Rules()), server, Logger(self.stream))
+        log = Logger(self.stream)
+        hook = Webhook(NAME, port, server, Judge(Rules(), server, log).answer, log)
         self._stops.enter_context(hook.running(threading.Event()))
         until(lambda: self.said().count("answers on port") > lines, hint=self.said)
         self.port = int(self.said().rpartition("answers on port ")[2].split()[0])
@@ -304,7 +307,7 @@ def test_before_a_kind_is_there_no_config_is() -> None:
         api.kinds.remove(OURS)
         api.version = {"major": "1", "minor": "30"}
         server = Server(api.url)
-        around = Webhook(Options(NAME, 0), server, Logger(StringIO()))._surroundings()
+        around = Judge(Rules(), server, Logger(StringIO()))._surroundings()
         assert (around.others, around.both) == ([], True)
 
 
@@ -363,7 +366,7 @@ def test_a_bundle_that_is_none_is_begun_anew() -> None:
 )
 def test_it_answers_by_the_name_by_which_it_is_asked(client: Json, name: str) -> None:
     assert called({"webhooks": [{"clientConfig": client}]}) == (name,)
-    assert webhook.new_identity([name]).count("BEGIN") == 2
+    assert webhook.new_identity([name], NAME).count("BEGIN") == 2
 
 
 @pytest.mark.parametrize(

@@ -1,11 +1,11 @@
-"""Answers API servers that ask whether a ClusterCIDRConfig may be as somebody wants it: an admission webhook.
+"""Answers API servers that ask whether an object may be as somebody wants it: an admission webhook.
 
 Each replica answers, whoever leads, by a key that it makes itself and that never leaves it. That it may be
 trusted an API server knows by ``caBundle`` of the ValidatingWebhookConfiguration, to which each replica adds
 its certificate. So nothing has to be installed, issued or stored before.
 
 Whoever reaches the port may ask. What is asked is read with limits of size, time and number, answered, and
-changes nothing. Without it nothing is lost: the controller says by status and event what is wrong.
+changes nothing.
 """
 
 from __future__ import annotations
@@ -27,11 +27,7 @@ from socketserver import TCPServer
 from typing import Any, NamedTuple, Optional
 from urllib.parse import urlsplit
 
-from edge.addresses import admission
-from edge.addresses.admission import Surroundings
-from edge.addresses.books import ONE_FAMILY, READY, Held, Rules, judged
-from edge.addresses.cluster import CONFIGS
-from edge.http import STRATEGIC, AwayError, Json, Question, RefusedError, Server, UnfitError, json_object
+from edge.http import STRATEGIC, AwayError, Json, Question, Server, UnfitError, json_object
 from edge.log import Logger
 
 CONFIGURATIONS = "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations"
@@ -41,19 +37,16 @@ MOST_BYTES, SMALL_BYTES, MOST_LARGE = 1 << 20, 1 << 16, 2
 # A connection is for one question. When there are more, the one that has waited longest makes room.
 MOST_CONNECTIONS, CONNECTION_SECONDS = 32, 5.0
 POLL_SECONDS = 0.2  # how often it is looked which of them take too long
-API_SECONDS = 1.0  # of what is asked of the API meanwhile: the webhook's own time-out is short
 DAYS, CERTIFICATES = 365, 8  # how long a certificate is good, and how many are kept in a bundle
 CHECK_SECONDS, RETRY_SECONDS = 30.0, 2.0  # how often it is looked whether it is still trusted
 CERTIFICATE = re.compile(r"-----BEGIN CERTIFICATE-----.*?-----END CERTIFICATE-----\n", re.DOTALL)
-# From 1.21 on a server keeps two blocks a node unless it is told otherwise (feature gate IPv6DualStack).
-BOTH_FROM = (1, 21)
 REQUEST = """\
 [req]
 prompt = no
 distinguished_name = name
 x509_extensions = extensions
 [name]
-CN = concorde-addresses {number}
+CN = {name} {number}
 [extensions]
 basicConstraints = critical, CA:FALSE
 keyUsage = critical, digitalSignature
@@ -62,20 +55,19 @@ subjectAltName = {names}
 """
 
 
-class Options(NamedTuple):
-    """The configuration by which API servers ask, the port here, and what the controller goes by."""
-
-    configuration: str
-    port: int
-    rules: Rules = Rules()
+Answer = Callable[[Json], Json]  # an AdmissionReview to another; raises UnfitError for what is none
 
 
 class Webhook:
-    """Keeps itself trusted and answers, until it is told to stop."""
+    """Keeps itself trusted and answers, until it is told to stop.
 
-    def __init__(self, options: Options, server: Server, log: Logger) -> None:
-        self._options, self._server, self._log = options, server, log
-        self._path = f"{CONFIGURATIONS}/{options.configuration}"
+    API servers ask by a ValidatingWebhookConfiguration, here on a port; ``answer`` says what they are told.
+    """
+
+    def __init__(self, configuration: str, port: int, server: Server, answer: Answer, log: Logger) -> None:
+        self._configuration, self._port = configuration, port
+        self._server, self._answer, self._log = server, answer, log
+        self._path = f"{CONFIGURATIONS}/{configuration}"
         self._names: Sequence[str] = ()
         self._identity, self._made = "", 0.0
         self._listener: Optional[Listener] = None  # noqa: UP045 (nodes may have Python 3.9)
@@ -111,49 +103,15 @@ class Webhook:
         configuration = self._server.ask(Question("GET", self._path))
         names = called(configuration)
         if names != self._names or time.monotonic() - self._made > DAYS / 2 * 86400:
-            self._identity, self._names, self._made = new_identity(names), names, time.monotonic()
+            self._identity = new_identity(names, self._configuration)
+            self._names, self._made = names, time.monotonic()
         patch = trusting(configuration, self._identity)
         if patch:
             self._server.ask(Question("PATCH", self._path, patch, STRATEGIC))
         if self._listener is None:
-            self._listener = Listener(self._options.port, self._answer, self._log)
+            self._listener = Listener(self._configuration, self._port, self._answer, self._log)
             self._log(f"webhook: answers on port {self._listener.port} as {', '.join(names)}")
         self._listener.present(self._identity)
-
-    def _answer(self, asked: Json) -> Json:
-        return admission.review(asked, self._surroundings)
-
-    def _surroundings(self) -> Surroundings:
-        """Return what there is beside a new config; if the API does not say so, nothing is refused for it."""
-        try:
-            others = [judged(kind, one) for kind in CONFIGS for one in self._listed(kind)]
-            version = self._server.ask(Question("GET", "/version", seconds=API_SECONDS))
-        except AwayError as error:
-            self._log.once(f"webhook: a config was judged by itself alone: {error}")
-            return Surroundings([], self._options.rules)
-        return Surroundings(others, self._options.rules, keeps_both(version, others))
-
-    def _listed(self, kind: str) -> Sequence[Json]:
-        try:
-            listed = self._server.ask(Question("GET", kind, seconds=API_SECONDS))
-        except RefusedError as error:
-            if error.status != 404:
-                raise
-            return []
-        return listed.get("items") or []
-
-
-def keeps_both(version: Json, configs: Sequence[Held]) -> bool:
-    """Whether a server surely keeps two families a node: it has shown it, or its version says so."""
-    of_both = [one.document for one in configs if one.config and len(one.config.ranges) == 2]
-    statuses = [document.get("status") or {} for document in of_both]
-    if any(status.get("given") for status in statuses):
-        return True
-    said = [one for status in statuses for one in status.get("conditions") or () if one.get("type") == READY]
-    if any(one.get("reason") == ONE_FAMILY for one in said):
-        return False
-    numbers = [re.match(r"\d+", str(version.get(part, ""))) for part in ("major", "minor")]
-    return tuple(int(one[0]) if one else 0 for one in numbers) >= BOTH_FROM
 
 
 def called(configuration: Json) -> tuple[str, ...]:
@@ -186,7 +144,7 @@ def trusting(configuration: Json, identity: str) -> Json:
     }
 
 
-def new_identity(names: Sequence[str]) -> str:
+def new_identity(names: Sequence[str], common_name: str) -> str:
     """Return a new key, and a certificate by which it vouches for itself under some names, as PEM.
 
     Raises OSError.
@@ -197,7 +155,7 @@ def new_identity(names: Sequence[str]) -> str:
         *("-days", str(DAYS), "-config", "/dev/stdin", "-keyout", "/dev/stdout"),
     ]
     # Of two of one name in a bundle a library may take the first, and not look at the other.
-    text = REQUEST.format(names=listed, number=os.urandom(8).hex())
+    text = REQUEST.format(names=listed, name=common_name, number=os.urandom(8).hex())
     done = subprocess.run(command, input=text, capture_output=True, encoding="ascii", timeout=60)
     if done.returncode:
         raise OSError(f"openssl req: {done.stderr.strip()[-400:]}")
@@ -221,10 +179,10 @@ class Listener(ThreadingHTTPServer):
     daemon_threads = True
     request_queue_size = 128
 
-    def __init__(self, port: int, answer: Callable[[Json], Json], log: Logger) -> None:
+    def __init__(self, name: str, port: int, answer: Answer, log: Logger) -> None:
         dual = socket.has_dualstack_ipv6()
         self.address_family = socket.AF_INET6 if dual else socket.AF_INET
-        self.answer, self.log = answer, log
+        self.name, self.answer, self.log = name, answer, log
         # What a large body becomes in memory may be much larger. Who is slow with one is in the way of others
         # that are large.
         self.one_by_one, self.large = threading.Lock(), threading.BoundedSemaphore(MOST_LARGE)
@@ -358,7 +316,7 @@ class Handler(BaseHTTPRequestHandler):
 
     def version_string(self) -> str:
         """Return who answers, and not by which version of what."""
-        return "concorde-addresses"
+        return self.server.name
 
     def log_message(self, format: str, *args: Any) -> None:
         """Say nothing of each question."""

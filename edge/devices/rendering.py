@@ -1,0 +1,250 @@
+"""What a Connection has made for it: one Deployment and one Service, both called ``dop-NAME``.
+
+Pure, and the same text for the same objects. All that is rendered is applied by one field manager, so that
+what others write beside it stays. ``translate`` needs no program in the proxy pod: what the annotation
+``concorde.contmec.dev/forward`` lists is rewritten by the kernel in the pod's own network, by rules that the
+CNI plugin writes there. ``relay`` is the thesis' way, a socat for each handler.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from edge.devices.kinds import API, CONNECTION, GROUP, RELAY, Component, Connection, Device, Handler
+
+Json = dict[str, Any]
+
+NETWORKS = "k8s.v1.cni.cncf.io/networks"
+FORWARD = "concorde.contmec.dev/forward"
+FROM_DEVICE, TO_DEVICE = "concorde.contmec.dev/egress-guarantee", "concorde.contmec.dev/egress-guarantee.net1"
+OF_CONNECTION, OF_DEVICE = f"{GROUP}/connection", f"{GROUP}/device"  # labels
+RENDERED = f"{GROUP}/rendered"  # an annotation: of what is rendered, the digest
+FIRST_PORT = 8000  # where a relay listens, as in the thesis: below 1024 it would need a right
+UDP_SECONDS = 30  # after its client's last datagram a relay's process ends
+DEAD_SECONDS = 2  # on a node that is not ready, or out of reach
+NOWHERE = "down"  # a port's target that no pod has: a Service refuses there, and its other ports go on
+UNPRIVILEGED = 65534
+
+
+class Settings(NamedTuple):
+    """Images of proxy pods, and how often one asks its device whether it answers (seconds; 0: never)."""
+
+    pause: str
+    relay: str
+    probe_seconds: int = 2
+
+
+class Port(NamedTuple):
+    """A handler, and where the proxy pod takes what is for it."""
+
+    handler: Handler
+    up: bool
+    taken: int
+
+    @property
+    def name(self) -> str:
+        """How a Service calls it."""
+        return f"{self.handler.transport.lower()}-{self.handler.port}"
+
+
+def rendered(connection: Connection, device: Device, uid: str, settings: Settings) -> tuple[Json, Json]:
+    """Return the Deployment and the Service. Raises LookupError for a component that the device has not."""
+    components = [device.component(name) for name in connection.components]
+    ports = list(_ports(connection, components))
+    return deployment(connection, device, ports, uid, settings), service(connection, device, ports, uid)
+
+
+def _ports(connection: Connection, components: Sequence[Component]) -> Iterator[Port]:
+    number = FIRST_PORT
+    for component in components:
+        for handler in component.handlers:
+            yield Port(handler, component.up, number if connection.mode == RELAY else handler.port)
+            number += 1
+
+
+def service(connection: Connection, device: Device, ports: Sequence[Port], uid: str) -> Json:
+    """Return the Service, whose ports are the device's."""
+    listed = [
+        {
+            "name": port.name,
+            "protocol": port.handler.transport,
+            "port": port.handler.port,
+            "targetPort": port.taken if port.up else NOWHERE,
+        }
+        for port in ports
+    ]
+    spec = {"selector": {OF_CONNECTION: connection.name}, "ports": listed}
+    return _object("v1", "Service", connection, device, uid, spec)
+
+
+def deployment(
+    connection: Connection, device: Device, ports: Sequence[Port], uid: str, settings: Settings
+) -> Json:
+    """Return the Deployment; while the device is down it has no pods.
+
+    A component that is down changes the Service alone: pods made anew would cut who uses the others.
+    """
+    relays = connection.mode == RELAY
+    containers = _relays(device, ports, settings) if relays else [_waiting(ports, settings)]
+    spec = {
+        "replicas": connection.replicas if device.up else 0,
+        "revisionHistoryLimit": 1,
+        "selector": {"matchLabels": {OF_CONNECTION: connection.name}},
+        # Who is new begins before who is old ends, so that there is always somebody to connect to.
+        "strategy": {"type": "RollingUpdate", "rollingUpdate": {"maxSurge": 1, "maxUnavailable": 0}},
+        "template": {
+            "metadata": {
+                "labels": _labels(connection, device),
+                "annotations": _annotations(connection, device, ports),
+            },
+            "spec": {**_placed(connection, device), "containers": containers},
+        },
+    }
+    return _object("apps/v1", "Deployment", connection, device, uid, spec)
+
+
+def _object(
+    api: str, kind: str, connection: Connection, device: Device, uid: str, spec: Mapping[str, Any]
+) -> Json:
+    owner = {"apiVersion": API, "kind": CONNECTION, "name": connection.name, "uid": uid, "controller": True}
+    metadata = {
+        "name": connection.proxy,
+        "namespace": connection.namespace,
+        "labels": _labels(connection, device),
+        "ownerReferences": [owner],
+    }
+    made = {"apiVersion": api, "kind": kind, "metadata": metadata, "spec": dict(spec)}
+    digest = hashlib.sha256(json.dumps(made, sort_keys=True).encode()).hexdigest()[:16]
+    metadata["annotations"] = {RENDERED: digest}
+    return made
+
+
+def _labels(connection: Connection, device: Device) -> Json:
+    # A Device's name may be longer than a label's value; it is for people.
+    return {OF_CONNECTION: connection.name, OF_DEVICE: device.name[:63].rstrip(".-")}
+
+
+def _annotations(connection: Connection, device: Device, ports: Sequence[Port]) -> Json:
+    asked = {
+        NETWORKS: connection.network,
+        FROM_DEVICE: connection.guarantee.from_device,
+        TO_DEVICE: connection.guarantee.to_device,
+        FORWARD: "" if connection.mode == RELAY else json.dumps(_forwarded(device, ports)),
+    }
+    return {key: text for key, text in asked.items() if text}
+
+
+def _forwarded(device: Device, ports: Sequence[Port]) -> list[Json]:
+    return [
+        {
+            "protocol": port.handler.transport,
+            "port": port.taken,
+            "address": str(device.address),
+            "targetPort": port.handler.port,
+        }
+        for port in ports
+    ]
+
+
+def _placed(connection: Connection, device: Device) -> Json:
+    """Return where pods may be, and what they may not: on the gateways, evenly, and nothing."""
+    terms = [
+        {"matchFields": [{"key": "metadata.name", "operator": "In", "values": [node]}]}
+        for node in device.nodes
+    ]
+    spread = {
+        "maxSkew": 1,
+        "topologyKey": "kubernetes.io/hostname",
+        "whenUnsatisfiable": "DoNotSchedule",
+        "labelSelector": {"matchLabels": {OF_CONNECTION: connection.name}},
+    }
+    # One pod needs not be spread, nor a node to have that label.
+    spreads = {"topologySpreadConstraints": [spread]} if connection.replicas > 1 else {}
+    required = {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": terms}}
+    return {
+        "affinity": {"nodeAffinity": required},
+        **spreads,
+        "tolerations": [
+            {
+                "key": f"node.kubernetes.io/{state}",
+                "operator": "Exists",
+                "effect": "NoExecute",
+                "tolerationSeconds": DEAD_SECONDS,
+            }
+            for state in ("not-ready", "unreachable")
+        ],
+        "automountServiceAccountToken": False,
+        "enableServiceLinks": False,
+        "terminationGracePeriodSeconds": 2,
+        "securityContext": {
+            "runAsNonRoot": True,
+            "runAsUser": UNPRIVILEGED,
+            "runAsGroup": UNPRIVILEGED,
+        },
+    }
+
+
+def _container(name: str, image: str, **more: Any) -> Json:
+    return {
+        "name": name,
+        "image": image,
+        "imagePullPolicy": "IfNotPresent",
+        "resources": {"requests": {"cpu": "1m", "memory": "4Mi"}},
+        "securityContext": {
+            "allowPrivilegeEscalation": False,
+            "readOnlyRootFilesystem": True,
+            "capabilities": {"drop": ["ALL"]},
+        },
+        **more,
+    }
+
+
+def _waiting(ports: Sequence[Port], settings: Settings) -> Json:
+    """Return the container of a pod that only is there; ready if the device answers its network."""
+    asked = [port for port in ports if port.handler.transport == "TCP"]
+    probe: Json = {}
+    if asked and settings.probe_seconds:
+        probe["readinessProbe"] = {
+            "tcpSocket": {"port": asked[0].taken},
+            "periodSeconds": settings.probe_seconds,
+            "timeoutSeconds": settings.probe_seconds,
+            "failureThreshold": 2,
+        }
+    return _container("pause", settings.pause, **probe)
+
+
+def _relays(device: Device, ports: Sequence[Port], settings: Settings) -> list[Json]:
+    names = container_names([port.handler for port in ports])
+    return [
+        _container(
+            name,
+            settings.relay,
+            args=_socat(device, port),
+            # It listens on the side of the cluster alone.
+            env=[{"name": "POD_IP", "valueFrom": {"fieldRef": {"fieldPath": "status.podIP"}}}],
+            ports=[{"containerPort": port.taken, "protocol": port.handler.transport}],
+        )
+        for name, port in zip(names, ports)
+    ]
+
+
+def _socat(device: Device, port: Port) -> list[str]:
+    protocol = f"{port.handler.transport}4"
+    listen = f"{protocol}-LISTEN:{port.taken},bind=$(POD_IP),reuseaddr,fork"
+    until = ["-T", str(UDP_SECONDS)] if protocol == "UDP4" else []
+    return [*until, listen, f"{protocol}:{device.address}:{port.handler.port}"]
+
+
+def container_names(handlers: Sequence[Handler]) -> list[str]:
+    """Return names as Kubernetes takes them, each another: the handlers' own, as far as that goes."""
+    found: list[str] = []
+    for one in handlers:
+        cut = re.sub(r"[^a-z0-9]+", "-", one.name.lower()).strip("-")[:40].strip("-")
+        number = f"{one.transport.lower()}-{one.port}"
+        found.append(cut if cut and cut not in found else f"{cut}-{number}".strip("-"))
+    # A name may be what another one became.
+    return found if len(set(found)) == len(found) else [f"handler-{n}" for n in range(len(handlers))]
