@@ -43,10 +43,11 @@ _HOOK = "type filter hook {} priority -10"
 # group and its two bits (gbp), a checksum's offload (remcsumrx), a protocol and its bit (gpe); anything else
 # it drops (include/net/vxlan.h; drivers/net/vxlan, vxlan_rcv).
 _LIKE_VXLAN = "@th,64,32 & 0x7b970000 0x08000000"
-# Of what begins with a random number, as questions of DNS do, one in 2,048 is like that. Nobody has a VTEP
-# where names are asked for, and there is the plain form alone refused.
+# Of what begins with a random number, as questions of DNS do, one in 2,048 is like that, and so is each time
+# it is asked again. Nobody has a VTEP where names are asked for, and there is the plain form alone refused.
+# From 10053 on, as kube-dns has it, servers listen to which a service's port 53 leads: here it is theirs.
 _PLAIN_VXLAN = "@th,64,32 0x08000000 @th,120,8 0"
-_NAMES = "{ 53, 5353 }"
+_NAMES = "{ 53, 5353, 10053-10308 }"
 # A first fragment that ends before that. Nobody's MTU makes one so short (RFC 1858, section 3).
 _TINY_FRAGMENT = "meta l4proto udp ip frag-off & 0x3fff == 0x2000 ip length < 256"
 _A_POD = "iifname . ip saddr @ways"

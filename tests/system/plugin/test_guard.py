@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from testbed.runtime import names
 from tests.system.plugin import former
 from tests.system.plugin.conftest import Document, Node, network
 from tests.system.plugin.uplinks import Pair, ledger, on_uplink
@@ -294,6 +295,7 @@ def taken_out(node: Node) -> int:
     [
         ("0848010000010000000000000361626300", 53),  # a question with a number like a VTEP's flags
         ("0848010000010000000000000361626300", 5353),
+        ("0848010000010000000000000361626300", names.FIRST_PORT),
         ("48000000000001000000", 9),  # no VTEP takes these flags
         ("18000000000001000000", 9),
         ("09000000000001000000", 9),

@@ -157,6 +157,23 @@ def test_pods_find_services_of_their_cluster_by_name(named: Testbed) -> None:
         assert asked(named, pod, name) == ""
 
 
+# A question with this number begins as VXLAN may; prints the number of the answer.
+QUESTION = """
+import socket, sys
+name = b"".join(bytes([len(part)]) + part for part in sys.argv[3].encode().split(b"."))
+with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as datagrams:
+    datagrams.settimeout(20)
+    datagrams.connect((sys.argv[1], 53))
+    datagrams.send(bytes.fromhex(sys.argv[2] + "01000001000000000000") + name + bytes.fromhex("0000010001"))
+    print(datagrams.recv(999)[:2].hex())
+"""
+
+
+def test_questions_of_every_number_are_answered(named: Testbed) -> None:
+    ask = ["python3", "-c", QUESTION, names.address(named.addressing, "a")]
+    assert named.pods["A-1"].run([*ask, "0848", "web.default.svc.cluster.local"]).stdout == "0848\n"
+
+
 def test_a_service_that_goes_has_no_name_any_more(named: Testbed) -> None:
     node, file = named.nodes["worker-01"], "/run/services/a/services.json"
     there = node.run(["cat", file]).stdout
