@@ -51,9 +51,9 @@ def p01(values: Floats) -> float:
 
 
 def supported(share: float, count: int) -> float:
-    """Return which quantile so many samples tell, at most ``share``: a few are to be beyond, or it is one's.
+    """Return the highest quantile, at most ``share``, that ``FEWEST_BEYOND`` of so many samples are beyond.
 
-    Below ``FEWEST_BEYOND`` samples it is the least of all.
+    It is 0, the least of all, where there are no more samples than that.
     """
     return min(share, max(0.0, 1 - FEWEST_BEYOND / count)) if count else 0.0
 

@@ -31,7 +31,7 @@ class Asked(Entry):
     lost: dict[str, Count]  # without an answer, by what became of them
     took: Took
     late_p99_s: Time  # the generator's own lateness
-    # The same, of as many as so few exchanges tell (``statistics.supported``); null: 99 %.
+    # The same at a lower quantile, where exchanges are too few for p99 (``statistics.supported``); null: p99.
     late_s: Time | None = None
     answered: dict[str, Count]  # by endpoint, as the endpoints themselves counted
 

@@ -15,7 +15,7 @@ from edge.services.hints import MODES, OFF
 # The generator may be late by this much, or by this share of what it measures; and what delays packets, with
 # one frame in a hundred, by this share of a round trip between zones, which is what is to be told from none.
 LATE_S, LATE_SHARE = 0.001, 0.1
-PUNCTUAL = 0.99  # so many of the exchanges, and of the frames, are to be in time, or as many as so few tell
+PUNCTUAL = 0.99  # of the exchanges, and of the frames, are to be in time; fewer, where there are few in all
 ROUND_TRIP_S = 4 * DELAY_S  # two trunks, there and back
 # What an endpoint can do at most, of what an autoscaler wants it to do: a half of its processor is wanted.
 MOST_LOAD = 2.0
