@@ -50,6 +50,7 @@ IFLA_INFO_KIND, IFLA_INFO_DATA = 1, 2
 IFA_ADDRESS, IFA_LOCAL, IFA_BROADCAST = 1, 2, 4
 RTA_DST, RTA_OIF, RTA_GATEWAY, RTA_PRIORITY, RTA_MULTIPATH, RTA_TABLE = 1, 4, 5, 6, 9, 15
 RT_TABLE_MAIN, RT_TABLE_LOCAL, RTPROT_BOOT, RTN_UNICAST = 254, 255, 3, 1
+RT_SCOPE_LINK, RT_SCOPE_NOWHERE = 253, 255
 NDA_DST, NDA_LLADDR, NDA_IFINDEX = 1, 2, 8
 NTF_SELF, NTF_MASTER, NTF_STICKY = 0x02, 0x04, 0x40
 NUD_INCOMPLETE, NUD_REACHABLE, NUD_STALE, NUD_PROBE = 0x01, 0x02, 0x04, 0x10
@@ -92,9 +93,11 @@ def ndmsg(family: int, index: int = 0, state: int = 0, flags: int = 0) -> bytes:
     return pack("=BxxxiHBB", family, index, state, flags, 0)
 
 
-def rtmsg(bits: int = 0, table: int = 0, protocol: int = 0, kind: int = 0, flags: int = 0) -> bytes:
+def rtmsg(
+    bits: int = 0, table: int = 0, protocol: int = 0, kind: int = 0, flags: int = 0, scope: int = 0
+) -> bytes:
     """A route of IPv4, to a network with so many first bits."""
-    return pack("=BBBBBBBBI", AF_INET, bits, 0, 0, table, protocol, 0, kind, flags)
+    return pack("=BBBBBBBBI", AF_INET, bits, 0, 0, table, protocol, scope, kind, flags)
 
 
 def tcmsg(index: int = 0, handle: int = 0, parent: int = 0, info: int = 0) -> bytes:

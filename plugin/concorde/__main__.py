@@ -1,115 +1,31 @@
-"""The program: read the call, do the verb, answer on standard output as the specification says."""
+"""The plugin `concorde`: which module serves a verb."""
 
 from __future__ import annotations
 
-import os
 import sys
 
-from . import requests, strict_json
-from .cni import (
-    COMMAND_FAILED,
-    INTERNAL,
-    IO_FAILURE,
-    LATEST,
-    UNDECODABLE,
-    VERSIONS,
-    CniError,
-    in_words,
-    require_version,
-    write,
-)
+from .cni import TYPE
+from .program import Program, fill_gaps
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
+    from .cni import CniError
+    from .requests import Request
+
 
 def main() -> int:
-    """Serve one call; 0, or 1 after an error object. Nothing else ever appears on standard output.
-
-    With arguments, which no runtime gives, it is a program for people.
-    """
-    _fill_gaps()
+    """Serve one call, as Program.run() says. With arguments, which no runtime gives, it is for people."""
+    fill_gaps()
     if len(sys.argv) > 1:
         from . import admin
 
         return admin.main(sys.argv[1:])
-    call, status = _Call(), 0
-    try:
-        answer = call.serve()
-    except Exception as error:
-        answer, status = call.refusal(error), 1
-    if answer is None:
-        return status
-    try:
-        write(1, strict_json.encode(answer))
-    except OSError as error:
-        return _unheard(error, call.request if status == 0 and call.verb == "ADD" else None)
-    return status
+    return Program(TYPE, _serve, _undo, _note).run()
 
 
-class _Call:
-    """A runtime's call, and what of it is known so far."""
-
-    def __init__(self) -> None:
-        self.version, self.verb = LATEST, ""
-        self.request: requests.Request | None = None
-
-    def serve(self) -> dict[str, Any] | None:
-        """Do the verb, and return the answer if it has one. Raises CniError, and whatever went wrong."""
-        self.verb = requests.command(os.environ)
-        content = requests.read_input()
-        if self.verb == "VERSION":
-            return _versions(content)
-        document = strict_json.decode(content)
-        asked = document.get("cniVersion", "")
-        require_version(self.verb, asked)
-        self.version = asked
-        self.request = requests.request(self.verb, os.environ, document)
-        return _serve(self.verb, self.request)
-
-    def refusal(self, error: Exception) -> dict[str, Any]:
-        """The error object for the error that is being handled."""
-        problem = _as_cni_error(error)
-        answer = {"cniVersion": self.version, "code": problem.code, "msg": problem.msg}
-        details = "\n".join(filter(None, (problem.details, _trace())))
-        if details:
-            answer["details"] = details
-        if self.verb == "ADD" and self.request is not None:
-            from . import refusals
-
-            refusals.note(self.request, problem)
-        return answer
-
-
-def _fill_gaps() -> None:
-    """See to it that nothing that is opened later takes the place of a closed standard input or output."""
-    for descriptor, mode in ((0, os.O_WRONLY), (1, os.O_RDONLY), (2, os.O_WRONLY)):
-        try:
-            os.fstat(descriptor)
-        except OSError:
-            # The lowest number that is free; of 0 and 1 every use fails, as before.
-            os.open("/dev/null", mode)
-
-
-def _unheard(error: OSError, added: requests.Request | None) -> int:
-    """Nobody heard the answer: give back what an ADD took, since the runtime knows nothing of it."""
-    text = f"concorde: standard output: {error.strerror}"
-    if added is not None:
-        from .verbs.delete import delete
-
-        try:
-            delete(added)
-        except Exception as failure:
-            text += f"; undoing ADD failed: {_as_cni_error(failure).msg}"
-    try:  # noqa: SIM105 - importing contextlib costs a millisecond
-        write(2, f"{text}\n".encode(errors="replace"))
-    except OSError:
-        pass
-    return 1
-
-
-def _serve(verb: str, request: requests.Request) -> dict[str, Any] | None:
+def _serve(verb: str, request: Request) -> dict[str, Any] | None:
     # Only the verb's own modules are imported: the others would cost each call a millisecond.
     if verb == "ADD":
         from .verbs.add import add
@@ -127,36 +43,13 @@ def _serve(verb: str, request: requests.Request) -> dict[str, Any] | None:
     return None
 
 
-def _versions(content: bytes) -> dict[str, Any]:
-    asked = strict_json.decode(content).get("cniVersion") if content.strip() else None
-    return {
-        "cniVersion": asked if isinstance(asked, str) else LATEST,
-        "supportedVersions": list(VERSIONS),
-    }
+def _undo(request: Request) -> None:
+    from .verbs.delete import delete
+
+    delete(request)
 
 
-def _as_cni_error(error: Exception) -> CniError:
-    if isinstance(error, CniError):
-        return error
-    # By name, because a call that failed early has not imported the modules these classes live in.
-    kind = type(error).__name__
-    if kind == "CommandError":
-        return CniError(COMMAND_FAILED, str(error), getattr(error, "output", ""))
-    if isinstance(error, OSError):
-        return CniError(IO_FAILURE, in_words(error))
-    if isinstance(error, RecursionError):
-        return CniError(UNDECODABLE, "standard input is nested too deeply")
-    return CniError(INTERNAL, f"a bug of this plugin: {error}; with CONCORDE_DEBUG=1 it says where")
+def _note(request: Request, problem: CniError) -> None:
+    from . import refusals
 
-
-def _trace() -> str:
-    """Where the present error came from, if somebody wants to know.
-
-    It is a part of the answer, for what a plugin that fails says on standard error libcni drops (pkg/invoke,
-    pluginErr). A pod's events show it, and the runtime's log.
-    """
-    if not os.environ.get("CONCORDE_DEBUG"):
-        return ""
-    import traceback
-
-    return traceback.format_exc()
+    refusals.note(request, problem)

@@ -7,7 +7,7 @@ Three annotations, three meanings: `concorde.contmec.dev/egress-guarantee` is a 
 
 from __future__ import annotations
 
-from . import shaping
+from . import pod_annotations, shaping
 from .cni import shown
 from .configuration import bits_per_second, in_range, invalid, table
 from .leases import Terms
@@ -18,10 +18,9 @@ if TYPE_CHECKING:
 
     from .configuration import Configuration
 
-GUARANTEE = "concorde.contmec.dev/egress-guarantee"
-ANSWERS = "concorde.contmec.dev/answers-guarantee"
+GUARANTEE = pod_annotations.OURS + "egress-guarantee"
+ANSWERS = pod_annotations.OURS + "answers-guarantee"
 CEILING = "kubernetes.io/egress-bandwidth"
-ANNOTATIONS = "io.kubernetes.cri.pod-annotations"  # the capability's name in containerd and CRI-O
 
 
 class Promise:
@@ -47,16 +46,16 @@ def promise(document: dict[str, Any], capability_is_ceiling: bool = False) -> Pr
     keys when guarantee and answers together exceed the ceiling.
     """
     runtime = table(document, "runtimeConfig") or {}
-    annotations = table(runtime, ANNOTATIONS) or {}
-    ceiling_path, ceiling = _quantity(annotations, CEILING, _annotation(CEILING))
+    given = pod_annotations.of(document)
+    ceiling_path, ceiling = _quantity(given, CEILING, pod_annotations.path(CEILING))
     capability = _capability(runtime)
     if capability_is_ceiling:
         if ceiling is None:
             ceiling_path, ceiling = capability
         capability = capability[0], None
-    answers_path, answers = _quantity(annotations, ANSWERS, _annotation(ANSWERS))
+    answers_path, answers = _quantity(given, ANSWERS, pod_annotations.path(ANSWERS))
     path, guarantee = _first(
-        _quantity(annotations, GUARANTEE, _annotation(GUARANTEE)),
+        _quantity(given, GUARANTEE, pod_annotations.path(GUARANTEE)),
         capability,
         _quantity(document, "defaultGuarantee", "defaultGuarantee"),
     )
@@ -87,10 +86,6 @@ def terms(configuration: Configuration, mtu: int, reserves: bool) -> Terms:
 
 def _first(*given: tuple[str, int | None]) -> tuple[str, int | None]:
     return next((one for one in given if one[1] is not None), ("", None))
-
-
-def _annotation(name: str) -> str:
-    return f'runtimeConfig["{ANNOTATIONS}"]["{name}"]'
 
 
 def _quantity(values: dict[str, Any], key: str, path: str) -> tuple[str, int | None]:

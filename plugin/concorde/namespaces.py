@@ -73,8 +73,11 @@ def within(ends: dict[str, End], look: Callable[[int], T]) -> dict[str, T]:
 
 def opened(netns: str) -> socket:
     """A socket to the kernel's routing, of another network namespace if one is given. Raises OSError."""
-    if not netns:
-        return nl.opened()
+    return inside(netns, nl.opened) if netns else nl.opened()
+
+
+def inside(netns: str, do: Callable[[], T]) -> T:
+    """Do something in another network namespace, and return what comes of it. Raises OSError."""
     setns = _setns()
     own = os.open(_OWN, os.O_RDONLY | os.O_CLOEXEC)
     try:
@@ -82,7 +85,7 @@ def opened(netns: str) -> socket:
         try:
             setns(other)
             try:
-                return nl.opened()
+                return do()
             finally:
                 setns(own)
         finally:

@@ -14,14 +14,20 @@ from .cni import (
     CniError,
     shown,
 )
+from .configuration import invalid
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
     from typing import Any
+
+    Attachment = tuple[str, str]  # container and interface
 
 # A node's thousand attachments, listed for GC, take about 0.1 MiB.
 _MOST_INPUT = 4 << 20
+VALID = "cni.dev/valid-attachments"
+# The specification's first text had this one; libcni gives both (containernetworking/cni#1103).
+KEYS = (VALID, "cni.dev/attachments")
 _NS_GET_NSTYPE, _CLONE_NEWNET = 0xB703, 0x40000000  # linux/nsfs.h, linux/sched.h
 
 
@@ -101,6 +107,32 @@ def pod_name(arguments: str) -> str:
 def argument(arguments: str, name: str) -> str:
     """What CNI_ARGS have under a name, or nothing."""
     return dict(pair.partition("=")[::2] for pair in arguments.split(";")).get(name, "")
+
+
+def valid_attachments(document: dict[str, Any]) -> set[Attachment]:
+    """What any of the keys lists that GC is given. Raises CniError 7."""
+    given = [key for key in KEYS if key in document]
+    if not given:
+        raise invalid(VALID, "must be given: a list, or null when there are none")
+    return {attachment for key in given for attachment in _listed(key, document[key])}
+
+
+def _listed(key: str, entries: object) -> list[Attachment]:
+    if entries is None:  # how Go, and so libcni, writes a list that has nothing
+        return []
+    if not isinstance(entries, list):
+        raise invalid(key, f"{shown(entries)} is not a list")
+    for entry in entries:
+        if not isinstance(entry, dict) or not (
+            _is(names.is_identifier, entry.get("containerID"))
+            and _is(names.is_interface, entry.get("ifname"))
+        ):
+            raise invalid(key, f"{shown(entry)} has no valid containerID and ifname")
+    return [(entry["containerID"], entry["ifname"]) for entry in entries]
+
+
+def _is(rule: Callable[[str], bool], value: object) -> bool:
+    return isinstance(value, str) and rule(value)
 
 
 def _require_pod_namespace(netns: str) -> None:

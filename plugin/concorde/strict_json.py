@@ -58,18 +58,27 @@ class _Rules:
 def decode(content: bytes) -> dict[str, Any]:
     """The object in some UTF-8 text. Raises CniError 6."""
     try:
-        text = content.decode().strip(_BLANKS)
-        document, end = _scanned(text)
-    except (StopIteration, SystemError) as error:
-        # SystemError: it looks for json's own exception, which CPython before 3.13 finds only if loaded.
-        raise _malformed(_mistake(text)) from error
-    except (ValueError, RecursionError) as error:
+        document = value(content.decode())
+    except ValueError as error:
         raise _malformed(str(error)) from error
-    if end != len(text):
-        raise _malformed(f"something follows the object at character {end}")
     if not isinstance(document, dict):
         raise _malformed("not an object")
     return document
+
+
+def value(text: str) -> Any:
+    """Any value that some text is. Raises ValueError with the mistake."""
+    text = text.strip(_BLANKS)
+    try:
+        found, end = _scanned(text)
+    except (StopIteration, SystemError) as error:
+        # SystemError: it looks for json's own exception, which CPython before 3.13 finds only if loaded.
+        raise ValueError(_mistake(text)) from error
+    except RecursionError as error:
+        raise ValueError(str(error)) from error
+    if end != len(text):
+        raise ValueError(f"something follows the object at character {end}")
+    return found
 
 
 def _scanned(text: str) -> tuple[Any, int]:

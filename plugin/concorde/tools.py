@@ -29,12 +29,20 @@ class CommandError(Exception):
 
 
 def find(tool: str) -> str:
-    """The absolute path of a tool. Raises FileNotFoundError."""
-    for directory in (os.environ.get("PATH", "") + ":" + _PATH).split(":"):
-        path = f"{directory}/{tool}"
+    """The absolute path of a tool, which may be given already. Raises FileNotFoundError."""
+    path = tool if tool[0] == "/" else found_in(f"{os.environ.get('PATH', '')}:{_PATH}", tool)
+    if not path:
+        raise FileNotFoundError(f"{tool} is not installed")
+    return path
+
+
+def found_in(directories: str, program: str) -> str:
+    """The absolute path of a program in the first of some directories that has it, or nothing."""
+    for directory in directories.split(":"):
+        path = f"{directory}/{program}"
         if directory.startswith("/") and os.access(path, os.X_OK):
             return path
-    raise FileNotFoundError(f"{tool} is not installed")
+    return ""
 
 
 def is_there(tool: str) -> bool:
@@ -49,16 +57,22 @@ def is_there(tool: str) -> bool:
 class Running:
     """A tool at work, or waiting for its batch."""
 
-    def __init__(self, command: list[str], netns: str) -> None:
-        """Start it, in another network namespace if one is given. Raises FileNotFoundError."""
+    def __init__(
+        self, command: list[str], netns: str = "", environment: dict[str, str] | None = None
+    ) -> None:
+        """Start it, in another network namespace if one is given. Raises FileNotFoundError.
+
+        Tools get a fixed environment, for fixed messages; a plugin another.
+        """
         self._command = [find(command[0]), *command[1:]]
         argv = [find("nsenter"), f"--net={netns}", *self._command] if netns else self._command
         source, self._source = os.pipe()
         self._output, self._errors = os.memfd_create("output"), os.memfd_create("errors")
         descriptors = enumerate((source, self._output, self._errors))
         actions = [(os.POSIX_SPAWN_DUP2, descriptor, at) for at, descriptor in descriptors]
-        # Everything but the lock (see locks.py) closes on exec; a fixed environment keeps messages fixed.
-        self._child = os.posix_spawn(argv[0], argv, {"PATH": _PATH, "LC_ALL": "C"}, file_actions=actions)
+        # Everything but the lock (see locks.py) closes on exec.
+        given = {"PATH": _PATH, "LC_ALL": "C"} if environment is None else environment
+        self._child = os.posix_spawn(argv[0], argv, given, file_actions=actions)
         os.close(source)
 
     def give(self, batch: str) -> None:
@@ -73,11 +87,15 @@ class Running:
 
     def wait(self) -> str:
         """Wait for its end and return what it printed. Raises CommandError."""
-        status = os.waitpid(self._child, 0)[1]
-        output, errors = _content(self._output), _content(self._errors)
+        status, output, errors = self.end()
         if status != 0:
             raise CommandError(self._command, errors)
         return output
+
+    def end(self) -> tuple[int, str, str]:
+        """Wait for its end, and return its status and what it printed on standard output and error."""
+        status = os.waitpid(self._child, 0)[1]
+        return status, _content(self._output), _content(self._errors)
 
     def finish(self, batch: str = "") -> str:
         """Both. Raises CommandError."""

@@ -3,60 +3,28 @@
 from __future__ import annotations
 
 from .. import links, names, tools
-from ..cni import COMMAND_FAILED, CniError, shown
-from ..configuration import Identity, invalid
+from ..cni import COMMAND_FAILED, CniError
+from ..configuration import Identity
+from ..requests import valid_attachments
 from ..state_files import WhereWhole
 from .delete import opened, release, take_over
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Iterable
 
-    from ..requests import Request
-
-    Attachment = tuple[str, str]  # container and interface
-
-VALID = "cni.dev/valid-attachments"
-# The specification's first text had this one; libcni gives both (containernetworking/cni#1103).
-KEYS = (VALID, "cni.dev/attachments")
+    from ..requests import Attachment, Request
 
 
 def gc(request: Request) -> None:
     """Remove all stale attachments, going on after an error. Raises CniError with all errors."""
     network = Identity(request.document)
-    valid = _valid(request)
+    valid = valid_attachments(request.document)
     take_over(network)
     errors = _release_others(network, _written_down(network), valid)
     errors += _drop_ports(network, valid)
     if errors:
         raise CniError(COMMAND_FAILED, errors[0], "\n".join(errors))
-
-
-def _valid(request: Request) -> set[Attachment]:
-    """What any of the keys lists."""
-    given = [key for key in KEYS if key in request.document]
-    # A missing list must not be taken for an empty one: that would cut off every pod.
-    if not given:
-        raise invalid(VALID, "must be given: a list, or null when there are none")
-    return {attachment for key in given for attachment in _listed(key, request.document[key])}
-
-
-def _listed(key: str, entries: object) -> list[Attachment]:
-    if entries is None:  # how Go, and so libcni, writes a list that has nothing
-        return []
-    if not isinstance(entries, list):
-        raise invalid(key, f"{shown(entries)} is not a list")
-    for entry in entries:
-        if not isinstance(entry, dict) or not (
-            _is(names.is_identifier, entry.get("containerID"))
-            and _is(names.is_interface, entry.get("ifname"))
-        ):
-            raise invalid(key, f"{shown(entry)} has no valid containerID and ifname")
-    return [(entry["containerID"], entry["ifname"]) for entry in entries]
-
-
-def _is(rule: Callable[[str], bool], value: object) -> bool:
-    return isinstance(value, str) and rule(value)
 
 
 def _written_down(network: Identity) -> list[Attachment]:

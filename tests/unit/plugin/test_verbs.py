@@ -25,7 +25,7 @@ from concorde import (
 from concorde.cni import CHECK_FAILED, COMMAND_FAILED, DAMAGED, INVALID_CONFIGURATION, UNSUITABLE, CniError
 from concorde.node import observe, remains
 from concorde.node.ledger import Ledger
-from concorde.requests import Request
+from concorde.requests import KEYS, VALID, Request
 from concorde.verbs import gc
 from concorde.verbs.add import add
 from concorde.verbs.check import check
@@ -339,7 +339,7 @@ def test_a_del_whose_link_stays_keeps_the_lease(node: Node) -> None:
 
 def collect(node: Node, *valid: str) -> None:
     kept = [{"containerID": pod, "ifname": "eth0"} for pod in valid]
-    gc.gc(Request(node.document(**{gc.VALID: kept}), "", "", ""))
+    gc.gc(Request(node.document(**{VALID: kept}), "", "", ""))
 
 
 def test_gc_releases_what_is_not_valid_and_ports_of_nobody(node: Node) -> None:
@@ -376,11 +376,11 @@ NAMES: list[dict[str, object]] = [{}, {"containerID": "a"}, {"containerID": "a b
 NAMES += [{"containerID": "a", "ifname": "a/b"}, {"containerID": 1, "ifname": "eth0"}]
 
 
-@pytest.mark.parametrize("key", gc.KEYS)
+@pytest.mark.parametrize("key", KEYS)
 @pytest.mark.parametrize("valid", [{}, "a", [1], *([one] for one in NAMES)], ids=str)
 def test_a_list_that_is_none_is_not_taken_for_an_empty_one(valid: object, key: str, node: Node) -> None:
     add(node.request())
-    refuse(node, node.document(**{key: valid, **({gc.VALID: []} if key != gc.VALID else {})}))
+    refuse(node, node.document(**{key: valid, **({VALID: []} if key != VALID else {})}))
 
 
 def test_a_list_that_is_missing_is_not_taken_for_an_empty_one(node: Node) -> None:
