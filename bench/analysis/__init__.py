@@ -1,1 +1,1 @@
-"""What the numbers mean: from raw output to a verdict."""
+"""What the numbers mean: samples, phases, excuses, intervals, verdict, summary."""

@@ -1,1 +1,1 @@
-"""One run: everything that is done while a testbed is up."""
+"""One run: all that is done while a testbed is up: calibration, transfers, checks."""

@@ -1,1 +1,1 @@
-"""What people see of a recording."""
+"""What people see of a recording: report, tables, figures."""

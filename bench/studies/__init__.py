@@ -1,1 +1,1 @@
-"""Many runs that answer one question."""
+"""Many runs that answer one question, and what their answer is."""

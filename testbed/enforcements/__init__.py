@@ -1,1 +1,1 @@
-"""Who keeps the promise; one module an enforcement."""
+"""Who keeps the promise, and how that is seen; one module an enforcement."""

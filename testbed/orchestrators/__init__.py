@@ -1,4 +1,4 @@
-"""What turns a pod of a scenario into a running pod; one module an orchestrator."""
+"""What turns a pod of a scenario into a running one: we by CNI, our own Kubernetes, clusters that exist."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where nodes come from; one package a provider."""
+"""Where nodes come from: namespaces, SSH, virtual machines, helpers in clusters; one package a provider."""
 
 from __future__ import annotations
 

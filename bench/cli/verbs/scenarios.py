@@ -42,14 +42,16 @@ def write_new(name: str, from_: str) -> int:
 
 
 def write_schema() -> int:
-    """Write what is made of the code: the JSON Schema, the page of all verbs, what follows a verdict."""
+    """Write what is made of the code: the JSON Schema, the pages of verbs and of verdicts, the rooms."""
     from bench.cli import pages
     from bench.presentation import commands
+    from docs.parts import rooms
 
     made = (
         (SCHEMA_FILE, render_schema()),
         (pages.FILE, pages.render()),
         (commands.TROUBLESHOOT, commands.troubleshoot()),
+        (rooms.PAGE, rooms.render()),
     )
     for file, text in made:
         file.write_text(text, encoding="utf-8")
