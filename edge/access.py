@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import os
+from collections.abc import Callable
 from typing import NamedTuple
 
 from edge.http import Server
@@ -31,6 +32,18 @@ class Access(NamedTuple):
             raise AccessError(f"--api: {error}") from None
         except OSError as error:
             raise AccessError(f"--identity, --authority: {error}") from None
+
+
+def path_in(group: str, kind: str) -> Callable[[str], str]:
+    """Return what makes an option that names an object of a namespace its path in an API."""
+
+    def path(text: str) -> str:
+        namespace, _, name = text.partition("/")
+        if not namespace or not name or "/" in name:
+            raise argparse.ArgumentTypeError(f"{text[:60]!r} is not like kube-system/proxy")
+        return f"{group}/namespaces/{namespace}/{kind}/{name}"
+
+    return path
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:

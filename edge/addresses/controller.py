@@ -11,7 +11,6 @@ import argparse
 import heapq
 import math
 import queue
-import signal
 import sys
 import threading
 import time
@@ -34,6 +33,7 @@ from edge.addresses.space import Network
 from edge.http import AwayError, Json, RefusedError, Server
 from edge.leader import PART, Leader, positive
 from edge.log import Logger
+from edge.signals import when_to_end
 from edge.watch import Listed, News
 from edge.webhook import Webhook
 
@@ -68,8 +68,7 @@ def main(arguments: Sequence[str]) -> int:
     log = Logger(sys.stderr)
     options = parse(arguments)
     stop = threading.Event()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, lambda *_: stop.set())
+    when_to_end(stop.set)
     try:
         server = options.server()
     except AccessError as error:

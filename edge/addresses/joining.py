@@ -15,7 +15,6 @@ from __future__ import annotations
 import json
 import queue
 import re
-import signal
 import subprocess
 import sys
 import threading
@@ -29,6 +28,7 @@ from edge.addresses.arrivals import block, written_blocks
 from edge.addresses.batches import Template, difference, filled, joined
 from edge.http import Json, Server, UnfitError, json_object
 from edge.log import Logger
+from edge.signals import when_to_end
 from edge.watch import Changed, Kind, Listed, News, follow
 
 Blocks = Mapping[str, IPv4Network]
@@ -317,8 +317,7 @@ def main(arguments: Sequence[str]) -> int:
         log(f"{arguments[0]}: {error}")
         return 2
     inbox: queue.SimpleQueue[News | None] = queue.SimpleQueue()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, lambda *_: inbox.put(None))
+    when_to_end(lambda: inbox.put(None))
     threading.Thread(target=follow, args=(server, NODES, inbox.put, log), daemon=True).start()
     keep(Station(plan), inbox, log)
     server.close()

@@ -6,36 +6,38 @@ nor rights; who is restarted or replaced by another version has.
 
 from __future__ import annotations
 
-import argparse
 import time
 
+from edge.access import path_in
 from edge.http import AwayError, Question, RefusedError, Server
 
-# An API server that has just begun may refuse anybody; in pods' grace period, which is 30 s.
+# An API server that has just begun may refuse anybody.
 LASTING_SECONDS, AGAIN_SECONDS = 5.0, 0.5
+PATIENCE_SECONDS = 20.0  # with an answer and what then is to be done in pods' grace period, which is 30 s
 _UNKNOWN, _FORBIDDEN = 401, 403
 
-
-def daemon_set(text: str) -> str:
-    """Return the path of a DaemonSet that an option names. Raises ArgumentTypeError."""
-    namespace, _, name = text.partition("/")
-    if not namespace or not name or "/" in name:
-        raise argparse.ArgumentTypeError(f"{text[:60]!r} is not like kube-system/proxy")
-    return f"/apis/apps/v1/namespaces/{namespace}/daemonsets/{name}"
+daemon_set = path_in("/apis/apps/v1", "daemonsets")
 
 
 def is_for_good(server: Server, path: str) -> bool:
-    """Whether a DaemonSet is gone. It is not if the API says nothing, and is if it refuses for long.
+    """Whether a DaemonSet is gone: the API says so, or refuses for long to say anything.
 
-    One refusal is none that lasts, however late it comes.
+    A silent API is asked until it is too late to hear it, and then decides nothing: while it is away, what
+    the rules lead to may go on as ever.
     """
-    last = float("inf")
+    refused_until, silent_until = float("inf"), time.monotonic() + PATIENCE_SECONDS
     while True:
         try:
             return "deletionTimestamp" in server.ask(Question("GET", path))["metadata"]
         except AwayError as error:
             status = error.status if isinstance(error, RefusedError) else 0
-        if status == 404 or time.monotonic() >= last:
-            return status in (404, _UNKNOWN, _FORBIDDEN)
-        last = min(last, time.monotonic() + LASTING_SECONDS)
+        now = time.monotonic()
+        if status == 404:
+            return True
+        if status in (_UNKNOWN, _FORBIDDEN):
+            if now >= refused_until:
+                return True
+            refused_until = min(refused_until, now + LASTING_SECONDS)
+        elif now >= silent_until:
+            return False
         time.sleep(AGAIN_SECONDS)

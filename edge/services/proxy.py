@@ -28,11 +28,11 @@ from ipaddress import IPv4Network
 from pathlib import Path
 from typing import NamedTuple, Union
 
-from edge.access import Access, AccessError, access_of, add_options
-from edge.events import NORMAL, WARNING, Events
-from edge.http import AwayError, Json, RefusedError, Server, json_object
+from edge.access import Access, AccessError, access_of, add_options, path_in
+from edge.events import NORMAL, WARNING
+from edge.http import Json, Server, json_object
 from edge.log import Logger
-from edge.services import ending, others
+from edge.services import ending, others, telling
 from edge.services.annotations import Version
 from edge.services.catalogue import SERVICES, SLICES, Catalogue, Name, Served, Together, Where, needed
 from edge.services.discovery import Found, discover
@@ -42,15 +42,14 @@ from edge.services.names import Names
 from edge.services.node import Node, RulesError, is_bridged, room
 from edge.services.rules import Frame
 from edge.services.support import UNREADABLE, service_range
+from edge.services.telling import FAILED, LEFT_ALONE, SERVED
+from edge.signals import when_to_end
 from edge.watch import Changed, Kind, Listed, News, follow
 
 NODES = "/api/v1/nodes"
-COMPONENT = "concorde-services"
-SERVED, LEFT_ALONE, FAILED = "ServicesServed", "ServicesLeftAlone", "ServicesNotServed"  # events
 GATHER_SECONDS = 0.05
 LOOK_SECONDS = 0.5  # how often it is looked whether the table is there
 OTHERS_SECONDS = 5.0  # and how often whether somebody else serves these services
-AGAIN_SECONDS = 1.0  # after which an event is tried again
 _DEFAULT_VERSION: Version = (1, 20)  # of what is in a file
 
 
@@ -66,7 +65,8 @@ class Options(NamedTuple):
     file: str
     names: str
     leave: bool
-    daemon_set: str  # its path in the API
+    daemon_set: str  # paths in the API
+    pod: str
 
 
 class Wake(NamedTuple):
@@ -86,12 +86,11 @@ def main(arguments: Sequence[str]) -> int:
         return leave(options, log)
     stop, inbox = threading.Event(), queue.SimpleQueue[Message]()
 
-    def end(*_: object) -> None:
+    def end() -> None:
         stop.set()
         inbox.put(Wake())
 
-    for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, end)
+    when_to_end(end)
     if options.file:
         source = File(Path(options.file), log)
         for number in (signal.SIGHUP, signal.SIGIO):
@@ -106,7 +105,7 @@ def main(arguments: Sequence[str]) -> int:
         return 2
     try:
         threading.Thread(target=listen, args=(server, options, inbox.put, log), daemon=True).start()
-        Proxy(options, log, Teller(Events(server, COMPONENT), options.node, log).tell).run(stop, inbox)
+        Proxy(options, log, telling.by_all(server, options.node, options.pod, log)).run(stop, inbox)
         if options.daemon_set and ending.is_for_good(server, options.daemon_set):
             log("its DaemonSet is gone: so are the rules")
             return leave(options, log)
@@ -125,7 +124,7 @@ class Proxy:
         self._catalogue, self._together = Catalogue(self.where, log.once), Together(log.once)
         self._node = Node(self.frame, log)
         self._names = Names(options.names)
-        self._told = Event(NORMAL, SERVED, "")
+        self._told = Event("", "", "")
         self._left: dict[Name, tuple[str, ...]] = {}  # what was logged of services
         self._pending, self._written = True, False
         self._left_to = ""  # who else serves these services
@@ -251,8 +250,7 @@ class Proxy:
                 f"in {took * 1000:.0f} ms"
             )
             self._written = True
-        if self._told.type == WARNING:
-            self._tell(Event(NORMAL, SERVED, f"services of {self._options.services} are served on this node"))
+        self._tell(Event(NORMAL, SERVED, f"services of {self._options.services} are served on this node"))
 
     def _write_names(self) -> None:
         """Write names, once all are known. What cannot be written is tried again, and holds up no rules."""
@@ -270,37 +268,6 @@ class Proxy:
                     self._log(f"service {'/'.join(name)}: {text}")
             if one.left:
                 self._left[name] = one.left
-
-
-class Teller:
-    """Says by event what is so on this node; of what could not be said, the newest."""
-
-    def __init__(self, events: Events, node: str, log: Logger) -> None:
-        # As Kubernetes' own programs do: describe looks for a node's events by its name.
-        self._about = {"apiVersion": "v1", "kind": "Node", "name": node, "uid": node}
-        self._events, self._log = events, log
-        self._inbox: queue.SimpleQueue[Event] = queue.SimpleQueue()
-        if node:
-            threading.Thread(target=self._write, daemon=True).start()
-
-    def tell(self, event: Event) -> None:
-        """Say it as soon as the API takes it."""
-        self._inbox.put(event)
-
-    def _write(self) -> None:
-        while True:
-            event = self._inbox.get()
-            while not self._said(event):
-                with suppress(queue.Empty):
-                    event = self._inbox.get(timeout=AGAIN_SECONDS)
-
-    def _said(self, event: Event) -> bool:
-        try:
-            self._events.say(self._about, event.reason, event.message, event.type)
-        except Exception as error:  # of any kind: the next event is to be written all the same
-            self._log.once(str(error) if isinstance(error, AwayError) else repr(error))
-            return isinstance(error, RefusedError) and not error.may_pass
-        return True
 
 
 class File:
@@ -408,6 +375,10 @@ def parse(arguments: Sequence[str]) -> Options:
         "--daemon-set", metavar="NAMESPACE/NAME", type=ending.daemon_set,
         help="by what it runs: if that is gone when this is told to end, the table goes, too",
     )  # fmt: skip
+    add(
+        "--pod", metavar="NAMESPACE/NAME", type=path_in("/api/v1", "pods"),
+        help="in which it runs, to be ready once services are served: by the gate " + telling.GATE,
+    )  # fmt: skip
     add_options(parser)
     told = parser.parse_args(arguments)
     access = access_of(told)
@@ -415,7 +386,7 @@ def parse(arguments: Sequence[str]) -> Options:
         parser.error("--api, --in-cluster or --file: one of them must say where services are")
     return Options(
         told.cluster, told.services, told.node, told.zone, tuple(told.pods),
-        access, told.file, told.names, told.leave, told.daemon_set or "",
+        access, told.file, told.names, told.leave, told.daemon_set or "", told.pod or "",
     )  # fmt: skip
 
 

@@ -10,7 +10,6 @@ from __future__ import annotations
 import argparse
 import heapq
 import queue
-import signal
 import sys
 import threading
 import time
@@ -33,6 +32,7 @@ from edge.services.discovery import Found, discover
 from edge.services.hints import LIKE_DELAYS, NO_DELAYS, Delays, Event, delays_of
 from edge.services.publication import Post, Publication, Task
 from edge.services.support import service_range
+from edge.signals import when_to_end
 from edge.watch import Changed, Kind, Listed, follow
 
 NODES = "/api/v1/nodes"
@@ -74,8 +74,7 @@ def main(arguments: Sequence[str]) -> int:
     log = Logger(sys.stderr)
     options = parse(arguments)
     stop = threading.Event()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, lambda *_: stop.set())
+    when_to_end(stop.set)
     try:
         server = options.server()
     except AccessError as error:

@@ -13,7 +13,7 @@ from testbed.supplies.images import Entry, Image, Start
 
 IMAGE = f"testbed.local/concorde-services:{resources.version()}"
 START = Start(addresses.RUN)
-TOOLS = {images.WAITING: "catatonit", "python3": "python3", "nft": "nftables"}
+TOOLS = {**addresses.NEEDED, "nft": "nftables"}
 
 
 def provide() -> Image:

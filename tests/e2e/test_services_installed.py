@@ -173,8 +173,6 @@ def test_services_are_served_through_an_upgrade_and_nothing_is_left(pair: Testbe
 
     handle = cluster.table().splitlines()[0]
     cluster.apply(NEXT)
-    # A container runs before the program in it hears signals.
-    until(lambda: "ports of services" in cluster.words(), cluster.words)
     assert cluster.table().splitlines()[0] == handle
     assert cluster.answers()
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import itertools
 from collections.abc import Iterator
 
 import pytest
@@ -17,6 +18,7 @@ PATH = "/apis/apps/v1/namespaces/own/daemonsets"
 @pytest.fixture
 def api(monkeypatch: pytest.MonkeyPatch) -> Iterator[StubApi]:
     monkeypatch.setattr(ending, "LASTING_SECONDS", 0.05)
+    monkeypatch.setattr(ending, "PATIENCE_SECONDS", 0.2)
     monkeypatch.setattr(ending, "AGAIN_SECONDS", 0.01)
     with serving(StubApi()) as lent:
         lent.kinds.add("/apis/apps/v1/daemonsets")
@@ -48,6 +50,12 @@ def test_a_refusal_counts_if_it_lasts(api: StubApi, status: int, expected: bool)
     assert not for_good(api)
     api.fault = lambda *_: status
     assert for_good(api) is expected
+
+
+def test_silence_between_refusals_changes_nothing_about_them(api: StubApi) -> None:
+    said: Iterator[int] = itertools.cycle([403, 500])
+    api.fault = lambda *_: next(said)
+    assert for_good(api)
 
 
 def test_an_api_that_says_nothing_decides_nothing(api: StubApi) -> None:

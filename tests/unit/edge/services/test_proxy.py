@@ -7,25 +7,22 @@ import json
 import queue
 import signal
 import threading
-from collections.abc import Iterator
 from ipaddress import IPv4Network
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from edge.events import Events
-from edge.http import Server
 from edge.log import Logger
 from edge.services import others, proxy
 from edge.services.catalogue import SERVICES, SLICES
 from edge.services.endpoints import ZONE_LABEL
 from edge.services.hints import Event
 from edge.services.node import RulesError
-from edge.services.proxy import COMPONENT, NODES, File, Proxy, Teller, listen, parse
+from edge.services.proxy import NODES, File, Proxy, listen, parse
 from edge.services.rules import Frame
 from edge.watch import Listed
-from tests.unit.edge.stub import KubernetesStub, StubApi, serving
+from tests.unit.edge.stub import KubernetesStub, serving
 from tests.waiting import PATIENCE, until
 
 NEEDED = ["--cluster", "a", "--services", "10.96.0.0/16"]
@@ -131,23 +128,6 @@ def test_an_api_is_followed_as_its_version_has_slices(minor: str, slices: str) -
         assert any("fieldSelector=metadata.name%3Done" in asked for _, asked in api.asked)
         api.do("DELETE", f"{path}/namespaces/default/endpointslices/web-1")
         assert inbox.get(timeout=PATIENCE).gone
-        server.close()
-
-
-def test_what_is_so_on_a_node_is_an_event_about_it_as_soon_as_it_is_taken(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(proxy, "AGAIN_SECONDS", 0.01)
-    faults: Iterator[int | None] = iter([500, 500])
-    with serving(StubApi()) as api:
-        api.fault = lambda *_: next(faults, None)
-        server = Server(api.url)
-        teller = Teller(Events(server, COMPONENT), "one", Logger(io.StringIO()))
-        teller.tell(Event("Warning", "ServicesLeftAlone", "kube-proxy serves them"))
-        until(lambda: api.all("/api/v1/events"))
-        (event,) = api.all("/api/v1/events").values()
-        assert (event["reason"], event["message"]) == ("ServicesLeftAlone", "kube-proxy serves them")
-        assert event["involvedObject"] == {"apiVersion": "v1", "kind": "Node", "name": "one", "uid": "one"}
         server.close()
 
 

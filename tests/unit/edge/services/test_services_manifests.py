@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from ruamel.yaml import YAML
 
-from edge.services import ending, proxy, publisher
+from edge.services import ending, proxy, publisher, telling
 from testbed import resources
 from testbed.supplies import services
 
@@ -28,7 +28,7 @@ def told(kind: str, name: str, monkeypatch: pytest.MonkeyPatch) -> list[str]:
     (container,) = pod(kind, name)["containers"]
     assert (container["image"], pod(kind, name)["serviceAccountName"]) == (services.IMAGE, name)
     settings = dict(text.split("=", 1) for text in LOADED["configMapGenerator"][0]["literals"])
-    values = {"NODE": "worker-01"}
+    values = {"NODE": "worker-01", "POD": "proxy-x"}
     for one in container["env"]:
         key = one["valueFrom"].get("configMapKeyRef", {}).get("key")
         if key in settings:
@@ -48,6 +48,8 @@ def test_programs_understand_what_they_are_told(monkeypatch: pytest.MonkeyPatch)
     one = proxy.parse(arguments)
     assert (program, one.cluster, one.node) == ("services-proxy", "kubernetes", "worker-01")
     assert one.daemon_set == ending.daemon_set(f"{SPACE}/proxy")
+    assert one.pod == f"/api/v1/namespaces/{SPACE}/pods/proxy-x"
+    assert pod("DaemonSet", "proxy")["readinessGates"] == [{"conditionType": telling.GATE}]
     program, *arguments = told("Deployment", "hints", monkeypatch)
     other = publisher.parse(arguments)
     assert (program, other.lease, other.delays) == ("hints", f"{SPACE}/hints", {})
@@ -58,14 +60,15 @@ def test_they_may_ask_no_more_than_they_need() -> None:
     read, write = ["list", "watch"], ["create", "patch"]
     common = {"services": read, "nodes": read, "events": write}
     expected = {
-        "proxy": ({**common, "endpointslices": read}, ["daemonsets"]),
-        "hints": ({**common, "endpointslices": [*read, "patch"]}, ["leases"]),
+        "proxy": ({**common, "endpointslices": read}, {"daemonsets": ["get"], "pods/status": ["patch"]}),
+        "hints": ({**common, "endpointslices": [*read, "patch"]}, {"leases": ["get", "update"]}),
     }
     for name, (rights, own) in expected.items():
         wide, narrow = BY_KIND["ClusterRole", f"{SPACE}-{name}"], BY_KIND["Role", name]
         assert {kind: rule["verbs"] for rule in wide["rules"] for kind in rule["resources"]} == rights
-        assert all(rule["resources"] == own for rule in narrow["rules"])
-        assert narrow["rules"][-1]["resourceNames"] == [name]
+        assert {kind: rule["verbs"] for rule in narrow["rules"] for kind in rule["resources"]} == own
+        named = {kind for rule in narrow["rules"] if "resourceNames" in rule for kind in rule["resources"]}
+        assert named == own.keys() - {"pods/status"}  # a pod's name is not known before
         for kind, of in (("ClusterRoleBinding", f"{SPACE}-{name}"), ("RoleBinding", name)):
             binding = BY_KIND[kind, of]
             assert binding["roleRef"]["name"] == of
