@@ -2,7 +2,7 @@
 
 JSON is YAML, so each document is JSON. What kubeadm would install besides (its *addons*) is left out: two
 kube-proxies in one network namespace overwrite each other's rules, and a node of two clusters is one. Where a
-scenario has services, proxies of ours serve them; nothing here asks for names.
+scenario has services, proxies of ours serve them, and beside them is who answers their names.
 """
 
 from __future__ import annotations

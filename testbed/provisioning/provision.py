@@ -25,7 +25,7 @@ from testbed.providers.ssh.inventory import Machine
 from testbed.providers.ssh.provider import located
 from testbed.provisioning import variables
 from testbed.scenario import Scenario
-from testbed.supplies import binaries, bundle, cache, getting, versions
+from testbed.supplies import binaries, bundle, cache, getting, packages, versions
 from testbed.supplies.bundle import Bundle
 
 
@@ -40,6 +40,8 @@ def provision(
     offered = bundle.read(directory) if directory is not None else assembled(version, say)
     if directory is not None and version and str(offered.version) != version:
         raise LookupError(f"--version: {version}, but {directory} has Kubernetes {offered.version}")
+    if scenario.services and not offered.for_names:
+        say(f"services get no names in pods: no dnsmasq is in the bundle: {packages.GET}, and bundle again")
     say("looking for the machines' addresses between the nodes")
     placed = located(scenario, machines)
     with scratch.directory() as packed:

@@ -193,7 +193,7 @@ def _cell(
 def _images(scenario: Scenario, cluster: str, node: str, bundle: Bundle) -> list[Archive]:
     """Return the images that a cluster's part of a machine needs."""
     wanted = scenario.clusters[cluster]
-    for_services = [bundle.for_services] if cluster in clusters(scenario) else []
+    for_services = services.images(bundle) if cluster in clusters(scenario) else []
     if wanted.master != node:
         return [*bundle.for_pods, *for_services]
     for_addresses = [bundle.for_addresses] if wanted.pod_cidrs is not None else []
@@ -211,7 +211,7 @@ def _master(
     return {
         "as_node": json.dumps({"metadata": {"labels": blocks.labels_of(scenario, node)}, "spec": spec}),
         "addresses": addresses.tell(addressing, cluster, bundle.for_addresses) if given else {},
-        "services": services.tell(addressing, cluster, bundle.for_services) if served else {},
+        "services": services.tell(addressing, cluster, bundle) if served else {},
         "kubeadm_option": kubeadm.option(bundle.version, cluster),
         "patches_directory": patches(cluster),
         "patches": kubeadm.render_patches(),

@@ -23,6 +23,7 @@ from testbed.access.place import Node, in_parallel
 from testbed.runtime.cni import Json
 from testbed.scenario import services
 from testbed.scenario.addressing import Addressing
+from testbed.scenario.blocks import HOSTNAME
 
 PACKAGE, PROGRAM = "dnsmasq-base", "dnsmasq"
 SERVICE, NAMESPACE = "kube-dns", "kube-system"
@@ -100,7 +101,7 @@ def objects(
     They are for an API of a version, where nodes are ``called`` so.
     """
     metadata = {"name": SERVICE, "namespace": NAMESPACE}
-    at = port(addressing, cluster)
+    at, is_v1 = port(addressing, cluster), version >= SLICES_FROM
     ports = [("dns", "UDP"), ("dns-tcp", "TCP")]
     yield {
         "apiVersion": "v1",
@@ -115,7 +116,7 @@ def objects(
         },
     }
     yield {
-        "apiVersion": f"discovery.k8s.io/{'v1' if version >= SLICES_FROM else 'v1beta1'}",
+        "apiVersion": f"discovery.k8s.io/{'v1' if is_v1 else 'v1beta1'}",
         "kind": "EndpointSlice",
         "metadata": {**metadata, "labels": {SERVICE_OF: SERVICE}},
         "addressType": "IPv4",
@@ -123,9 +124,7 @@ def objects(
             {
                 "addresses": [str(addressing.address(node))],
                 "conditions": {"ready": True},
-                # An API keeps the one that it knows.
-                "nodeName": called(node),
-                "topology": {"kubernetes.io/hostname": called(node)},
+                **({"nodeName": called(node)} if is_v1 else {"topology": {HOSTNAME: called(node)}}),
             }
             for node in asked(addressing, cluster)
         ],
@@ -133,8 +132,8 @@ def objects(
     }
 
 
-def arguments(addressing: Addressing, cluster: str, node: str) -> list[str]:
-    """Return dnsmasq's arguments: only what is in its directory, and that it does not know the rest."""
+def arguments(directory: str, address: str, port: int) -> list[str]:
+    """Return dnsmasq's arguments: only what is in a directory, and that it does not know the rest."""
     return [
         "--keep-in-foreground",
         "--conf-file=/dev/null",
@@ -145,11 +144,16 @@ def arguments(addressing: Addressing, cluster: str, node: str) -> list[str]:
         "--no-resolv",
         "--no-hosts",
         "--local=/#/",
-        f"--hostsdir={hosts(cluster)}",
-        f"--listen-address={addressing.address(node)}",
-        f"--port={port(addressing, cluster)}",
+        f"--hostsdir={directory}",
+        f"--listen-address={address}",
+        f"--port={port}",
         "--bind-interfaces",
     ]
+
+
+def command(program: str, directory: str, address: str, port: int) -> list[str]:
+    """Return what serves a directory's names at an address: dnsmasq, once there is what it is to say."""
+    return ["sh", "-c", ONCE_TOLD, f"{directory}/{FILE}", program, *arguments(directory, address, port)]
 
 
 class Resolvers:
@@ -174,12 +178,10 @@ class Resolvers:
         return [fault for fault in in_parallel(lambda one: one.fault(), self.components) if fault]
 
     def _start(self, cluster: str, node: str) -> Component:
-        command = [str(self._program), *arguments(self._addressing, cluster, node)]
-        told = ["sh", "-c", ONCE_TOLD, f"{hosts(cluster)}/{FILE}"]
-        component = Component(
-            f"names of cluster {cluster}", self._nodes[node], directory(cluster), [*told, *command]
-        )
+        address, at = str(self._addressing.address(node)), port(self._addressing, cluster)
+        argv = command(str(self._program), hosts(cluster), address, at)
+        component = Component(f"names of cluster {cluster}", self._nodes[node], directory(cluster), argv)
         component.start()
-        listening = ["ss", "-Hlnu", f"sport = :{port(self._addressing, cluster)}"]
+        listening = ["ss", "-Hlnu", f"sport = :{at}"]
         component.wait_until_it_says(listening, READY_SECONDS)
         return component

@@ -14,7 +14,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from testbed import resources
-from testbed.supplies import addresses, cache, images, services, versions
+from testbed.supplies import addresses, cache, images, names, services, versions
 from testbed.supplies.binaries import FLANNELD, Binaries
 from testbed.supplies.images import WAIT, Entry
 from testbed.supplies.versions import Version
@@ -26,7 +26,8 @@ CONTROL_PLANE = ("kube-apiserver", "kube-controller-manager", "kube-scheduler")
 REFERENCE = ("loopback", "bridge", "host-local", "bandwidth", "ptp", "firewall", "macvlan")
 SITE = "testbed.local"  # which does not exist: see testbed.supplies.images
 ETCD = f"{SITE}/etcd:1"
-OF_EDGE = {addresses.IMAGE: addresses.START, services.IMAGE: services.START}
+# Who works for clusters of some scenarios.
+BESIDE = {addresses.IMAGE: addresses.START, services.IMAGE: services.START, names.IMAGE: names.START}
 MAKE = "./invokew kubernetes.bundle --to"
 
 
@@ -79,9 +80,14 @@ class Bundle:
         return self._image(services.IMAGE)
 
     @property
+    def for_names(self) -> Archive | None:
+        """The image of who answers services' names, if it was made where that is."""
+        return next((one for one in self.images if one.name == names.IMAGE), None)
+
+    @property
     def for_pods(self) -> list[Archive]:
         """The images that every cell needs."""
-        others = (*(one.name for one in self.for_control_planes), *OF_EDGE)
+        others = (*(one.name for one in self.for_control_planes), *BESIDE)
         return [one for one in self.images if one.name not in others]
 
     def _image(self, name: str) -> Archive:
@@ -169,6 +175,7 @@ def _write_images(programs: Binaries, directory: Path) -> list[Archive]:
         ETCD: images.programs({"etcd": "etcd-server"}),
         addresses.IMAGE: addresses.files(),
         services.IMAGE: services.files(),
+        **({} if list(names.missing()) else {names.IMAGE: names.files()}),
         **{
             image_name(program, programs.version): [
                 Entry(f"{images.PROGRAMS}/{program}", programs.path(program).read_bytes(), mode=0o755)
@@ -178,7 +185,7 @@ def _write_images(programs: Binaries, directory: Path) -> list[Archive]:
     }
     archives = []
     for name, files in contents.items():
-        data, digest = images.render(name, files, OF_EDGE.get(name, WAIT))
+        data, digest = images.render(name, files, BESIDE.get(name, WAIT))
         file = f"{name.rpartition('/')[2].replace(':', '-')}.tar"
         (directory / file).write_bytes(data)
         archives.append(Archive(name, f"images/{file}", digest))

@@ -51,6 +51,7 @@ PACKAGES: dict[str, tuple[str, ...]] = {
     "etcd-server": ("etcd",),
 }
 SBIN = ("usr/sbin", "usr/bin", "sbin", "bin")
+LIBRARIES = ("usr/lib/*-linux-*", "lib/*-linux-*")
 UNKNOWN = "Unable to locate package"  # as apt-get says it
 WRAPPERS = "programs"  # in a package's directory: what is to be run
 # Runs a program with the libraries that came with it, if this machine has them not. What it is given is where
@@ -69,6 +70,21 @@ def find(package: str, program: str) -> Path:
     if os.access(kept, os.X_OK):
         return kept
     raise LookupError(f"no program {program}, of Debian's package {package}: {GET}")
+
+
+def unpacked(package: str, program: str) -> tuple[Path, dict[str, Path]]:
+    """Return the file of a program, and the libraries that came with it, by their places in a system.
+
+    Raises LookupError with what gets it.
+    """
+    found = find(package, program)
+    if found.parent.name != WRAPPERS:
+        return found, {}
+    root = _directory(package)
+    files = (file for place in LIBRARIES for file in root.glob(f"{place}/*.so*"))
+    return root / _inside(package, program, root), {
+        str(file.relative_to(root)): file for file in sorted(files)
+    }
 
 
 def missing(package: str) -> Iterator[str]:
@@ -123,14 +139,19 @@ def _unpack(package: str, programs: Sequence[str], scratch: Path, say: Say, sour
         run(what, ["dpkg-deb", "--extract", str(archive), str(root)], scratch / "log")
     (root / WRAPPERS).mkdir()
     for program in programs:
-        inside = next((one for one in SBIN if (root / one / program).is_file()), None)
-        if inside is None:
-            raise RuntimeError(f"{package} has no program {program}")
         wrapper = root / WRAPPERS / program
-        wrapper.write_text(WRAPPER.replace("PROGRAM", f"{inside}/{program}"), encoding="utf-8")
+        wrapper.write_text(WRAPPER.replace("PROGRAM", _inside(package, program, root)), encoding="utf-8")
         wrapper.chmod(0o755)
     run(what, [str(root / WRAPPERS / programs[0]), "--version"], scratch / "log")  # does it run?
     return root
+
+
+def _inside(package: str, program: str, root: Path) -> str:
+    """Return where a program of a package is that was unpacked. Raises RuntimeError if it is nowhere."""
+    places = (f"{one}/{program}" for one in SBIN)
+    if found := next((place for place in places if (root / place).is_file()), ""):
+        return found
+    raise RuntimeError(f"{package} has no program {program}")
 
 
 def _directory(package: str) -> Path:

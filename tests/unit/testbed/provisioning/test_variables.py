@@ -15,10 +15,11 @@ from testbed.kubernetes.control_plane import endpoint
 from testbed.kubernetes.worker import CONTAINERD_SOCKET
 from testbed.providers.ssh.inventory import Machine
 from testbed.provisioning import kubeadm, variables
+from testbed.provisioning import services as provisioned
 from testbed.provisioning.installation import IMAGE_DIGEST
 from testbed.scenario import Scenario, ScenarioError, load
 from testbed.scenario.addressing import Addressing
-from testbed.supplies import addresses, images, services, versions
+from testbed.supplies import addresses, images, names, services, versions
 from testbed.supplies.bundle import Archive, Bundle, image_name
 from tests.paths import ROOT
 
@@ -35,6 +36,7 @@ BUNDLE = Bundle(
             "images/pause-1.tar",
             "images/kube-apiserver.tar",
             "images/services.tar",
+            "images/names.tar",
             "images/addresses.tar",
         ),
         "1f",
@@ -43,6 +45,7 @@ BUNDLE = Bundle(
         Archive(images.PAUSE, "images/pause-1.tar", "sha256:1"),
         Archive(image_name("kube-apiserver", OLD), "images/kube-apiserver.tar", "sha256:2"),
         Archive(services.IMAGE, "images/services.tar", "sha256:4"),
+        Archive(names.IMAGE, "images/names.tar", "sha256:5"),
         Archive(addresses.IMAGE, "images/addresses.tar", "sha256:3"),
     ),
 )
@@ -182,9 +185,11 @@ def test_where_a_cluster_has_services_every_node_has_their_image_and_the_master_
     scenario = load(SCENARIOS / "examples" / "services.yaml", told)
     found = hosts(scenario)
     for host in found.values():
-        assert all(services.IMAGE in [one["name"] for one in cell["images"]] for cell in host["cells"])
+        for cell in host["cells"]:
+            assert {services.IMAGE, names.IMAGE} <= {one["name"] for one in cell["images"]}
     (cell,) = found["master-02"]["cells"]
     made = {one["kind"]: one for one in json.loads(cell["services"]["manifests"])["items"]}
+    assert made["Service"]["spec"]["clusterIP"] == "10.97.0.10"
     assert [kind for kind in made if kind in ("Namespace", "ConfigMap", "DaemonSet")][1] == "ConfigMap"
     host, port = endpoint(Addressing(scenario), "b")
     assert made["ConfigMap"]["data"] == {
@@ -193,8 +198,21 @@ def test_where_a_cluster_has_services_every_node_has_their_image_and_the_master_
     }  # fmt: skip
     assert cell["services"]["workloads"] == ["daemonset/proxy", "deployment/hints"]
     template = made["DaemonSet"]["spec"]["template"]
-    assert template["spec"]["containers"][0]["image"] == services.IMAGE
+    proxy, answering = template["spec"]["containers"]
+    assert (proxy["image"], answering["image"]) == (services.IMAGE, names.IMAGE)
+    assert {"--listen-address=$(HOST)", "--port=10054", "--hostsdir=/names"} <= set(answering["args"])
+    assert proxy["args"][-1] == "--names=/names"
     assert template["metadata"]["annotations"][IMAGE_DIGEST] == "sha256:4"
+
+
+def test_without_who_answers_names_there_are_services() -> None:
+    addressing = Addressing(load(SCENARIOS / "examples" / "services.yaml"))
+    bundle = replace(BUNDLE, images=tuple(one for one in BUNDLE.images if one.name != names.IMAGE))
+    assert [one.name for one in provisioned.images(bundle)] == [services.IMAGE]
+    told = json.loads(provisioned.tell(addressing, "a", bundle)["manifests"])["items"]
+    made = {one["kind"]: one for one in told}
+    assert "Service" not in made
+    assert len(made["DaemonSet"]["spec"]["template"]["spec"]["containers"]) == 1
 
 
 def test_nodes_that_are_not_in_the_order_of_their_names_come_one_after_another(stations: Scenario) -> None:

@@ -8,6 +8,7 @@ from ipaddress import IPv4Network
 import pytest
 
 from edge.services.catalogue import Catalogue, Where
+from edge.services.endpoints import slice_of
 from edge.services.names import line_of
 from edge.services.proxy import listed
 from edge.services.rules import Port, Target
@@ -31,8 +32,7 @@ def test_each_node_answers_its_own_pods_at_a_port_of_each_cluster() -> None:
         assert {port: one.chosen for port, one in found.ports.items()} == {
             Port(f"{network}.0.10", protocol, 53): own for protocol in ("udp", "tcp")
         }
-        listening = names.arguments(BOTH, cluster, "worker-02")
-        assert {f"--listen-address={BOTH.address('worker-02')}", f"--port={number}"} <= set(listening)
+        assert names.port(BOTH, cluster) == number
 
 
 def test_a_pod_looks_for_names_as_kubelet_has_it() -> None:
@@ -51,7 +51,8 @@ def test_an_api_is_told_in_its_versions_words() -> None:
         policy = "concorde.contmec.dev/internal-traffic-policy"
         assert (service["metadata"]["annotations"] == {policy: "Local"}) == annotated
         assert endpoints["apiVersion"] == f"discovery.k8s.io/{group}"
-        assert [one["nodeName"] for one in endpoints["endpoints"]] == ["WORKER-01", "WORKER-02"]
+        nodes = [one.node for one in slice_of(endpoints).endpoints]
+        assert nodes == ["WORKER-01", "WORKER-02"]
 
 
 def test_clusters_without_services_have_no_names() -> None:
