@@ -357,7 +357,7 @@ MACHINES = (
     ),
     Verb(
         "deploy.images",
-        "Assemble the images for clusters that exist: installer, bench's pods, controller of addresses.",
+        "Assemble the images for clusters that exist: installer, bench's pods, addresses and services.",
         "cli.verbs.machines:provide_images",
     ),
     Verb(

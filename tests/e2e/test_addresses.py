@@ -28,7 +28,7 @@ from testbed.providers.ssh.inventory import Machine
 from testbed.provisioning import provision, variables
 from testbed.provisioning.provision import PlaybookError
 from testbed.scenario import load
-from testbed.supplies import addresses, binaries, packages, services
+from testbed.supplies import addresses, binaries, names, packages, services
 from testbed.supplies.bundle import Archive, Bundle
 from tests import cases, hinted, pythons
 from tests.apis import NODES, OURS, Api, Controller, config, controlled, served, within
@@ -482,6 +482,8 @@ def test_a_playbook_has_the_controller_give_nodes_the_scenarios_blocks_and_then_
         }
         for workload in ("daemonsets/proxy", "deployments/hints"):
             assert api.get(f"/apis/apps/v1/namespaces/concorde-services/{workload}")
+        asked = api.get("/api/v1/namespaces/kube-system/services/kube-dns")
+        assert asked and asked["spec"]["clusterIP"] == "10.96.0.10"
         if scenario == "the same":
             assert provision.run(playbook, hosts, lambda _: None).changed == {"master-01": 0}
             return
@@ -498,7 +500,8 @@ def a_master(api: Api, directory: Path) -> dict[str, Any]:
     # Not in the order of their names: the second comes after the first has its block.
     turned, served = "[worker-02, worker-01, worker-03]", "{web: {cluster: a, pods: [A-1]}}"
     scenario = load(SCENARIO, [f"clusters.a.workers={turned}", f"services={served}"])
-    images = tuple(Archive(one, "images/edge.tar", "sha256:1") for one in (addresses.IMAGE, services.IMAGE))
+    wanted = (addresses.IMAGE, services.IMAGE, names.IMAGE)
+    images = tuple(Archive(one, "images/edge.tar", "sha256:1") for one in wanted)
     bundle = Bundle(directory, api.kubernetes.version, {"images/edge.tar": ""}, images)
     machines = {name: Machine(name, "127.0.0.1", "root") for name in scenario.nodes}
     hosts = variables.inventory(scenario, machines, bundle)

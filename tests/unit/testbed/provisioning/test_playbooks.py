@@ -45,6 +45,13 @@ def test_playbooks_fill_in_what_kubeadm_was_not_told() -> None:
     assert f"replace('{kubeadm.AUTHORITY}'" in joining
 
 
+def test_no_kubelet_starts_before_it_is_told_what_its_node_is_called() -> None:
+    """It would ask for a certificate in its host's name, and be refused as a node of another for ever."""
+    unit = (ROOT / "playbooks" / "roles" / "cell" / "templates" / "kubelet@.service.j2").read_text()
+    (line,) = [line for line in unit.splitlines() if "kubeadm-flags.env" in line]
+    assert line.startswith("EnvironmentFile={{")  # and not "-", by which a missing file is no fault
+
+
 def event(kind: str, **data: Any) -> dict[str, Any]:
     return {"event": kind, "event_data": data}
 
