@@ -129,9 +129,9 @@ def _listen(one: _Running) -> None:
 
     def listen(receiving: Receiving, side: _Side) -> None:
         planned, network = one.planned, receiving.network
-        side.process = receiving.place.start(
-            planned.receiver, stdout=side.output, stderr=side.errors, held=planned.told_to_end
-        )
+        # Who ends with its input is a client's like: a guard far away would keep that from it.
+        start = receiving.place.attach if planned.told_to_end else receiving.place.start
+        side.process = start(planned.receiver, stdout=side.output, stderr=side.errors)
         if not comes(side.process, lambda: bool(network.run(planned.ready).stdout.strip())):
             one.fail(f"receiver{_at(one, receiving.end)} does not listen: {side.why}")
 
