@@ -483,7 +483,8 @@ def test_a_playbook_has_the_controller_give_nodes_the_scenarios_blocks_and_then_
         for workload in ("daemonsets/proxy", "deployments/hints"):
             assert api.get(f"/apis/apps/v1/namespaces/concorde-services/{workload}")
         asked = api.get("/api/v1/namespaces/kube-system/services/kube-dns")
-        assert asked and asked["spec"]["clusterIP"] == "10.96.0.10"
+        assert asked
+        assert asked["spec"]["clusterIP"] == "10.96.0.10"
         if scenario == "the same":
             assert provision.run(playbook, hosts, lambda _: None).changed == {"master-01": 0}
             return
