@@ -44,7 +44,7 @@ def tell(addressing: Addressing, cluster: str, bundle: Bundle) -> dict[str, Any]
         annotations[SETTINGS_TEXT] = json.dumps(settings, sort_keys=True)
     if bundle.for_names:
         (proxies,) = [one for one in workloads if one["kind"] == "DaemonSet"]
-        _name(proxies["spec"]["template"], bundle.for_names, names.port(addressing, cluster))
+        _answer_names(proxies["spec"]["template"], bundle.for_names, names.port(addressing, cluster))
         found += names.objects(addressing, cluster, (1, bundle.version.minor), name_of)
     return {
         "manifests": json.dumps(list_of(found)),
@@ -53,7 +53,7 @@ def tell(addressing: Addressing, cluster: str, bundle: Bundle) -> dict[str, Any]
     }
 
 
-def _name(template: Manifest, image: Archive, port: int) -> None:
+def _answer_names(template: Manifest, image: Archive, port: int) -> None:
     """Let dnsmasq answer what the proxy in a pod writes, at its node's address."""
     pod, names_there = template["spec"], [{"name": NAMES, "mountPath": f"/{NAMES}"}]
     (proxy,) = pod["containers"]

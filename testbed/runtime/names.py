@@ -98,18 +98,20 @@ def objects(
 ) -> Iterator[Json]:
     """Yield the Service at which pods ask, and its slice: each node's server is for its own pods.
 
-    They are for an API of a version, where nodes are ``called`` so.
+    They are for an API of a version, where nodes are ``called`` so, and have nothing that it does not know:
+    whoever applies that would change them each time.
     """
     metadata = {"name": SERVICE, "namespace": NAMESPACE}
     at, is_v1 = port(addressing, cluster), version >= SLICES_FROM
+    annotations = annotations_of_policy(LOCAL, version)
     ports = [("dns", "UDP"), ("dns-tcp", "TCP")]
     yield {
         "apiVersion": "v1",
         "kind": "Service",
-        "metadata": {**metadata, "annotations": annotations_of_policy(LOCAL, version)},
+        "metadata": {**metadata, "annotations": annotations},
         "spec": {
             "clusterIP": address(addressing, cluster),
-            "internalTrafficPolicy": LOCAL,
+            **({} if annotations else {"internalTrafficPolicy": LOCAL}),
             "ports": [
                 {"name": name, "protocol": protocol, "port": 53, "targetPort": at} for name, protocol in ports
             ],
