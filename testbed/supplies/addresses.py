@@ -17,12 +17,10 @@ IMAGE = f"testbed.local/concorde-addresses:{resources.version()}"
 HOME = "opt/concorde/edge"
 PYTHON = (runner.INTERPRETER, "-IS")
 # As process 1 it would not end when it is told to: the kernel ignores signals for which that has no handler.
-# And told to end while Python is being started it would just end, without a word to anybody.
-UNHEARD = (f"/{images.PROGRAMS}/env", "--block-signal=TERM")
-RUN = (f"/{images.PROGRAMS}/{images.WAITING}", "--", *UNHEARD, *PYTHON, f"/{HOME}")
+REAPER = (f"/{images.PROGRAMS}/{images.WAITING}", "--")
+RUN = (*REAPER, *PYTHON, f"/{HOME}")
 START = Start((*RUN, "addresses"))
-NEEDED = {images.WAITING: "catatonit", "env": "coreutils", "python3": "python3"}
-TOOLS = {**NEEDED, "openssl": "openssl"}
+TOOLS = {images.WAITING: "catatonit", "python3": "python3", "openssl": "openssl"}
 LIBRARY = "import sysconfig; print(sysconfig.get_path('stdlib'))"
 
 

@@ -12,8 +12,10 @@ from testbed.supplies import addresses, images
 from testbed.supplies.images import Entry, Image, Start
 
 IMAGE = f"testbed.local/concorde-services:{resources.version()}"
-START = Start(addresses.RUN)
-TOOLS = {**addresses.NEEDED, "nft": "nftables"}
+# A proxy that was told to end while Python is being started would end without a word, and leave its table.
+UNHEARD = (f"/{images.PROGRAMS}/env", "--block-signal=TERM")
+START = Start((*addresses.REAPER, *UNHEARD, *addresses.PYTHON, f"/{addresses.HOME}"))
+TOOLS = {images.WAITING: "catatonit", "env": "coreutils", "python3": "python3", "nft": "nftables"}
 
 
 def provide() -> Image:

@@ -9,13 +9,12 @@ from pathlib import Path
 import pytest
 
 from testbed.resources import EDGE
-from testbed.supplies import addresses
+from testbed.supplies import addresses, services
 
 API = "--api=http://127.0.0.1:9"  # where nobody is
 PROGRAMS = {
     "services-proxy": ["--cluster=a", "--services=10.96.0.0/16", API],
     "hints": ["--services=10.96.0.0/16", API],
-    "addresses": [API],
 }
 
 
@@ -23,7 +22,7 @@ PROGRAMS = {
 def test_who_is_told_to_end_while_python_is_being_started_ends_by_itself(
     program: str, tmp_path: Path
 ) -> None:
-    assert "--block-signal=TERM" in addresses.RUN  # in an image
+    assert "--block-signal=TERM" in services.START.entrypoint
     before = signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGTERM])  # here, and in what is started
     try:
         with (tmp_path / "log").open("wb") as log:
