@@ -5,8 +5,7 @@ from pathlib import Path
 import pytest
 
 from testbed import resources
-from testbed.supplies import addresses, binaries, bundle, cache, getting, images, packages, services
-from testbed.supplies import names as supplied
+from testbed.supplies import addresses, binaries, bundle, getting, images, names, services
 from testbed.supplies.binaries import Binaries
 from tests.unit.testbed.supplies.builders import MakePrograms, write_program
 
@@ -14,12 +13,12 @@ from tests.unit.testbed.supplies.builders import MakePrograms, write_program
 @pytest.fixture
 def kept(make_programs: MakePrograms, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Binaries:
     """Kept programs, on a machine that has everything else as well."""
-    for directory, names in (
-        ("searched", [*images.TOOLS, *addresses.TOOLS, *services.TOOLS, *supplied.TOOLS, "etcd"]),
+    for directory, tools in (
+        ("searched", [*images.TOOLS, *addresses.TOOLS, *services.TOOLS, *names.TOOLS, "etcd"]),
         ("reference", list(bundle.REFERENCE)),
     ):
         (tmp_path / directory).mkdir()
-        for name in dict.fromkeys(names):
+        for name in dict.fromkeys(tools):
             write_program(tmp_path / directory / name, name)
     monkeypatch.setattr(images, "SEARCHED", str(tmp_path / "searched"))
     monkeypatch.setattr(resources, "REFERENCE_PLUGINS", (str(tmp_path / "reference"),))
@@ -54,23 +53,6 @@ def test_flanneld_is_in_the_bundle_if_it_is_kept(kept: Binaries, tmp_path: Path)
     write_program(tmp_path / "flanneld", "v0.25.1")
     getting.get("1.20.2", flanneld=tmp_path / "flanneld")
     assert bundle.make(binaries.find(), tmp_path / "bundle").has_flanneld
-
-
-def test_who_answers_names_is_in_the_bundle_if_this_machine_has_that(
-    kept: Binaries, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(packages, "ENVIRONMENT", {"PATH": ""})
-    assert bundle.make(kept, tmp_path / "without").for_names is None
-    fetched = cache.packages() / "dnsmasq-base"
-    for place in ("programs/dnsmasq", "usr/sbin/dnsmasq", "usr/lib/any-linux-gnu/libany.so.1"):
-        (fetched / place).parent.mkdir(parents=True)
-        write_program(fetched / place, place)
-    found = {one.path: one.data for one in supplied.files()}
-    assert b"usr/sbin/dnsmasq" in found["usr/bin/dnsmasq"]  # it, and not what finds its libraries
-    assert "usr/lib/any-linux-gnu/libany.so.1" in found
-    made = bundle.make(kept, tmp_path / "with")
-    assert made.for_names in made.images
-    assert made.for_names not in made.for_pods
 
 
 def test_a_directory_of_somebody_elses_is_left_alone(kept: Binaries, tmp_path: Path) -> None:
