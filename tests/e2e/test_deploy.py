@@ -42,7 +42,16 @@ pods:
 flows:
   - {from: A-1, to: A-2, duration: 4}
 """
+# So that somebody serves services there.
+SERVED = """
+services:
+  other: {cluster: a, pods: [A-2]}
+"""
 BESIDE = """
+services:
+  web: {cluster: a, pods: [A-1, A-2], address: 10.96.0.77}
+requests:
+  - {from: A-2, to: web, rate: 50, connections: new, lost: 0, duration: 2}
 containers:
   container-1: {node: worker-01}
   container-2: {node: worker-02}
@@ -184,7 +193,7 @@ def directory() -> Iterator[Path]:
 def up(directory: Path) -> Iterator[str]:
     """The name of a testbed that lasts."""
     before = host_state()
-    (directory / "up.yaml").write_text(SCENARIO)
+    (directory / "up.yaml").write_text(SCENARIO + SERVED)
     up = invoke("up", "--scenario", f"{directory}/up.yaml", "--name", NAME, "--orchestrator", "kubernetes")
     try:
         assert up.returncode == 0, up.stdout + up.stderr
@@ -253,6 +262,8 @@ def test_a_cluster_gets_its_network_is_judged_and_gets_rid_of_it(existing: Exist
     summary = json.loads((recording / "summary.json").read_text())
     assert (summary["provider"], summary["orchestrator"]) == ("existing", "kubernetes")
     assert summary["flows"][0]["phases"]["quiet"]["samples"] > 0
+    (asked,) = summary["requests"]
+    assert set(asked["endpoints"]) == {"A-1", "A-2"}
     assert json.loads((recording / "raw" / "run.json").read_text())["faults"] == []
     found = json.loads((recording / "raw" / "found.json").read_text())
     assert found["names"] == {name: name for name in ("worker-01", "worker-02")}
