@@ -99,8 +99,7 @@ def pytest_runtest_makereport(
 ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
     report = yield
     if report.failed:
-        file, _, name = item.location  # its id has its group, too, where groups are run
-        report.sections.append(("to repeat it", cases.command(f"{file}::{name}")))
+        report.sections.append(("to repeat it", cases.command(item.nodeid)))
     return report
 
 

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from xdist.scheduler import LoadFileScheduling
 
 from testbed import doctor, resources
 from testbed.access.place import Node
@@ -32,14 +33,26 @@ until = partial(waiting.until, patience=PATIENCE_SECONDS, every=1)
 MOST_SECONDS = 1800  # of a test, with the clusters that it brings up
 
 
-@pytest.hookimpl(tryfirst=True)  # xdist then looks for groups
+# Files whose tests need the overlapped pair: one process runs them, so that it comes up once.
+PAIRED = {f"test_{name}.py" for name in ("addresses_installed", "overlapped", "served_pair")}
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
-        if Path(__file__).parent in item.path.parents and isinstance(item, pytest.Function):
+        if Path(__file__).parent in item.path.parents:
             item.add_marker(pytest.mark.timeout(MOST_SECONDS))
-            # The overlapped pair takes a minute to come up: one process runs all that need it.
-            group = "pair" if "pair" in item.fixturenames else item.path.stem
-            item.add_marker(pytest.mark.xdist_group(group))
+
+
+def clusters_of(test: str) -> str:
+    """Return what tests of the same clusters have in common, of one's id."""
+    file = Path(test.partition("::")[0]).name
+    return "pair" if file in PAIRED else file
+
+
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
+    scheduler = LoadFileScheduling(config, log)
+    scheduler._split_scope = clusters_of  # as pytest-xdist's documentation says that it is done
+    return scheduler
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -94,7 +94,7 @@ def e2e_tests(context: Context, alone: bool, beside: bool) -> None:
     if alone or not beside:
         _run(context, "pytest tests/e2e -m alone")
     if beside or not alone:
-        _run(context, "pytest tests/e2e -m 'not alone' -n 3 --dist loadgroup")
+        _run(context, "pytest tests/e2e -m 'not alone' -n 3 --dist loadfile")
 
 
 def test_vm(context: Context) -> None:
