@@ -25,6 +25,7 @@ sys.path.insert(0, str(ROOT))
 from edge.http import AwayError, Question  # noqa: E402
 from testbed.kubernetes.control_plane import render_kubeconfig  # noqa: E402
 from tests.apis import NODES, Api, controlled, served, within  # noqa: E402
+from tests.unit.edge.addresses.test_many_nodes import CONFIGS, listed  # noqa: E402
 
 RANGE, MASK = "10.64.0.0/10", 24
 LIFTED = ("--kube-api-qps=100000", "--kube-api-burst=100000")
@@ -128,12 +129,23 @@ def after_restart(api: Api, count: int) -> tuple[float, float]:
     return waited[0], waited[1]
 
 
+def in_memory(count: int) -> Iterator[str]:
+    """Yield how long it takes to give so many nodes their blocks without an API, a line for some configs."""
+    for name, configs in CONFIGS.items():
+        begun = time.monotonic()
+        listed(configs, count)
+        yield f"{count} nodes in memory, {name}: {time.monotonic() - begun:.2f} s"
+
+
 def main() -> None:
     """Measure, and print a line each."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--nodes", type=int, default=1000)
     parser.add_argument("--known", type=int, default=5000)
+    parser.add_argument("--in-memory", type=int, default=100_000)
     told = parser.parse_args()
+    for line in in_memory(told.in_memory):
+        print(line, flush=True)
     with tempfile.TemporaryDirectory() as directory, served(Path(directory)) as api:
         api.config("all", f"{RANGE}:{MASK}")
         runs: dict[str, Callable[[], float]] = {
