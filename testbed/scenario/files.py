@@ -81,7 +81,7 @@ def render_schema() -> str:
     """Return the JSON Schema (draft 2020-12) of a scenario file, for editors."""
     schema = {"$schema": "https://json-schema.org/draft/2020-12/schema", **Scenario.model_json_schema()}
     schema["properties"][NETWORK] = schema["properties"][ENFORCEMENT]
-    return json.dumps(schema, indent=0) + "\n"
+    return json.dumps(schema, indent=0, separators=(",", ":")) + "\n"
 
 
 def _read(file: FilePath) -> Any:
