@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Build the plugin as a runtime finds it: an executable `concorde` and its library beside it.
+"""Build the plugins as a runtime finds them: executables, and their library beside them.
 
 The library is compiled ahead: compiling at each start would cost more than the plugin's work. The
 executable names its library by a digest of the sources and the interpreter, and libraries are never
@@ -31,8 +31,7 @@ LIBRARIES = "concorde.lib"
 STALE_SECONDS = 3600
 _HEADER = 16  # bytes of a compiled file before its code (PEP 552)
 
-EXECUTABLE = """\
-#!{interpreter} -IS
+_STARTS = """\
 import gc
 import os
 import sys
@@ -47,7 +46,7 @@ if sys.version_info < (3, 9):  # in words that an older one reads; the library i
 
 gc.disable()  # it would look through all that is imported, and nothing lives long enough to be collected
 
-library = os.path.dirname(os.path.realpath(__file__)) + "/{libraries}/{digest}"
+library = os.path.dirname(os.path.realpath(__file__)) + "{library}"
 if sys.implementation.cache_tag != "{tag}":
     sys.path.insert(0, library)  # another interpreter than the one it was compiled for takes the sources
 else:
@@ -72,15 +71,44 @@ else:
 
     sys.meta_path.insert(0, Compiled)
 
-from concorde.__main__ import main
+from {module}.__main__ import main
 
 # Not sys.exit(): nothing is buffered or left to close, and taking the interpreter apart costs 2 ms.
 os._exit(main())
 """
+EXECUTABLE = "#!{interpreter} -IS\n" + _STARTS
+
+# Every pod of a node asks this one, and most want nothing of it: they are not to wait for Python, which takes
+# 7 ms to start. What libcni writes is one line, its keys in order (Go's encoding/json): so the previous
+# result, which is the answer, stands between two keys. A quotation mark within a string has a backslash
+# before it, so none of these patterns is ever a part of one. What is written otherwise is read by Python.
+NETWORKS = """\
+#!/bin/sh
+if [ "$CNI_COMMAND" = ADD ]; then
+    call=
+    while IFS= read -r line 2>/dev/null; do call="$call$line
+"; done
+    call=$call$line
+    case $call in
+        *'"k8s.v1.cni.cncf.io/networks":'* | *'"concorde.contmec.dev/forward":'*) ;;
+        *'"prevResult":{{'*'}},"runtimeConfig":{{"io.kubernetes.cri.pod-annotations":{{'*)
+            result=${{call#*'"prevResult":'}}
+            printf '%s}}\\n' "${{result%%'}},"runtimeConfig":'*}}"
+            exit ;;
+    esac
+fi
+[ ! -L "$0" ] || set -- "$(readlink -f "$0")"
+directory=${{1:-$0}}
+set -- {interpreter} -IS "${{directory%/*}}/{libraries}/{digest}/networks"
+[ "$CNI_COMMAND" = ADD ] || exec "$@"
+exec "$@" <<END
+$call
+END
+"""
 
 
 def build(output: Path, interpreter: str = INTERPRETER) -> Path:
-    """Build into a directory and return the executable's path.
+    """Build into a directory and return the path of the executable `concorde`.
 
     Raises subprocess.CalledProcessError when the interpreter cannot compile the sources.
     """
@@ -92,12 +120,15 @@ def build(output: Path, interpreter: str = INTERPRETER) -> Path:
     if not (libraries / digest).is_dir():
         _make_library(libraries, digest, sources, interpreter)
     executable = output / "concorde"
-    text = EXECUTABLE.format(
-        interpreter=interpreter, libraries=LIBRARIES, digest=digest, tag=_cache_tag(interpreter)
-    )
     if executable.exists() and (former := _library_of(executable)).is_dir():
         os.utime(former)  # its time of retirement, for _drop_stale
+    library = f"/{LIBRARIES}/{digest}"
+    text = EXECUTABLE.format(
+        interpreter=interpreter, library=library, tag=_cache_tag(interpreter), module="concorde"
+    )
     _replace(executable, text.encode(), 0o755)
+    networks = NETWORKS.format(interpreter=interpreter, libraries=LIBRARIES, digest=digest)
+    _replace(output / "concorde-networks", networks.encode(), 0o755)
     _drop_stale(libraries, digest)
     return executable
 
@@ -109,7 +140,8 @@ def pack(executable: Path, tar: Path) -> None:
         tempfile.NamedTemporaryFile(dir=tar.parent, delete=False) as file,
         tarfile.open(fileobj=file, mode="w", format=tarfile.USTAR_FORMAT) as archive,
     ):
-        for path in [executable, *sorted(path for path in library.rglob("*") if path.is_file())]:
+        executables = [executable, executable.parent / "concorde-networks"]
+        for path in [*executables, *sorted(path for path in library.rglob("*") if path.is_file())]:
             archive.add(path, str(path.relative_to(executable.parent)), filter=_anonymous)
     Path(file.name).chmod(0o644)
     Path(file.name).replace(tar)
@@ -127,7 +159,7 @@ def _cache_tag(interpreter: str) -> str:
 
 def _digest(sources: dict[Path, bytes], interpreter: str) -> str:
     version = subprocess.run([interpreter, "-ISVV"], check=True, capture_output=True).stdout
-    digest = hashlib.sha256(version + EXECUTABLE.encode())
+    digest = hashlib.sha256(version + EXECUTABLE.encode() + NETWORKS.encode())
     for path, content in sources.items():
         digest.update(f"{path} {len(content)}\n".encode() + content)
     return digest.hexdigest()[:16]
@@ -150,6 +182,10 @@ def _make_library(libraries: Path, digest: str, sources: dict[Path, bytes], inte
             stdout=sys.stderr,
         )
         (new / "compiled").write_bytes(_bundled(compiled))
+        starts = _STARTS.format(
+            interpreter=interpreter, library="", tag=_cache_tag(interpreter), module="concorde.networks"
+        )
+        (new / "networks").write_text(starts)
         try:
             new.rename(libraries / digest)
         except OSError:
@@ -191,7 +227,7 @@ def _anonymous(entry: tarfile.TarInfo) -> tarfile.TarInfo:
     entry.mtime = 0
     entry.uid = entry.gid = 0
     entry.uname = entry.gname = ""
-    entry.mode = 0o755 if entry.name == "concorde" else 0o644
+    entry.mode = 0o755 if "/" not in entry.name else 0o644
     return entry
 
 

@@ -51,7 +51,7 @@ was_there() { [ -e "$1" ] || [ -L "$1" ]; }
 keep_what_was_before() {
     [ -d "$before" ] && return
     rm -rf "$before.new" && mkdir "$before.new" || return
-    for file in "$bin/concorde" "$networks/$CONFLIST"; do
+    for file in "$bin/concorde" "$bin/concorde-networks" "$networks/$CONFLIST"; do
         ! was_there "$file" || cp -pP "$file" "$before.new/" || return
     done
     mv "$before.new" "$before"
@@ -73,7 +73,10 @@ put_candidate() {
     next=concorde.next
     put "$PLUGIN/concorde" "$bin/$next" 755
 }
-take_over() { [ "$next" = concorde ] || mv -f "$bin/$next" "$bin/concorde"; }
+take_over() {
+    put "$PLUGIN/concorde-networks" "$bin/concorde-networks" 755 || return
+    [ "$next" = concorde ] || mv -f "$bin/$next" "$bin/concorde"
+}
 stays() { [ "$next" = concorde ] || [ ! -e "$bin/concorde" ] || say "; the version before stays"; }
 
 # Runtimes take the first configuration, by name.
@@ -184,7 +187,9 @@ uninstall() {
 remove() {
     was_there "$before/$CONFLIST" || rm -f "$networks/$CONFLIST"
     rm -f "$bin/concorde.next"
-    if was_there "$before/concorde"; then put_back "$bin/concorde" || return; else rm -f "$bin/concorde"; fi
+    for program in concorde concorde-networks; do
+        if was_there "$before/$program"; then put_back "$bin/$program" || return; else rm -f "$bin/$program"; fi
+    done
     while read -r library; do
         grep -qs "$library" "$bin/concorde" || rm -rf "$bin/concorde.lib/$library"
     done <"$before/libraries"

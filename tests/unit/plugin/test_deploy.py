@@ -21,8 +21,8 @@ from tests.waiting import until
 DEPLOY = ROOT / "plugin" / "deploy"
 # The commands by which the script changes something.
 COMMANDS = ("cp", "mv", "rm", "mkdir", "chmod", "sync", "rmdir")
-CHANGES = 13  # how many it takes for another version
-CHANGES_OF_A_CHAIN = 34  # to install and to uninstall
+CHANGES = 17  # how many it takes for another version
+CHANGES_OF_A_CHAIN = 39  # to install and to uninstall
 # Stands for each of them: it counts, and at one moment does half of its work, and the script is killed.
 KILLER = """#!/bin/sh
 echo >>"$COUNTED"

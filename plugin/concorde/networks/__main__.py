@@ -1,0 +1,42 @@
+"""The plugin `concorde-networks`: which function serves a verb."""
+
+from __future__ import annotations
+
+from .. import pod_annotations, results
+from ..configuration import table
+from ..program import Program, fill_gaps
+from .selection import NETWORKS
+from .settings import TYPE
+from .translation import FORWARD
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from ..requests import Request
+
+
+def main() -> int:
+    """Serve one call, as Program.run() says."""
+    fill_gaps()
+    return Program(TYPE, _serve, _undo).run()
+
+
+def _serve(verb: str, request: Request) -> dict[str, Any] | None:
+    given = pod_annotations.of(request.document)
+    previous = table(request.document, "prevResult")
+    if verb == "ADD" and previous is not None and NETWORKS not in given and FORWARD not in given:
+        return results.of_previous(request.version, previous)  # nothing else is imported or opened
+    from . import verbs
+
+    if verb == "ADD":
+        return verbs.add(request)
+    serve = {"DEL": verbs.delete, "CHECK": verbs.check, "GC": verbs.gc, "STATUS": verbs.status}[verb]
+    serve(request)
+    return None
+
+
+def _undo(request: Request) -> None:
+    from . import verbs
+
+    verbs.delete(request)

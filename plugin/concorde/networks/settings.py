@@ -1,0 +1,70 @@
+"""What an operator writes for `concorde-networks`, checked key by key."""
+
+from __future__ import annotations
+
+from .. import addresses, names
+from ..cni import shown
+from ..configuration import DEFAULT_LISTS, invalid, text
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from ..addresses import Subnet
+
+TYPE = "concorde-networks"
+DEFAULT_STATE = "/run/concorde-networks"
+_NODE = "node"  # where what all networks share is
+
+
+class Identity:
+    """Which network this is, and where its records lie: all that DEL and GC need."""
+
+    def __init__(self, document: dict[str, Any]) -> None:
+        """Raises CniError 7."""
+        self.document = document
+        self.name = text(document, "name", "")
+        if not names.is_identifier(self.name):
+            raise invalid("name", f"{shown(self.name)} is not a network name")
+        self.state = _directory(document, "stateDir", DEFAULT_STATE)
+        self.definitions = _directory(document, "definitionsDir", f"{self.state}/definitions")
+        self.lists = _directory(document, "confDir", DEFAULT_LISTS)
+        self.records = f"{self.state}/attached"
+        self.directory = f"{self.records}/{self.name}"
+        self.node_directory = f"{self.records}/{_NODE}"
+
+
+class Settings(Identity):
+    """Everything there is to set. The ranges are networks: of a cluster, and of devices behind this node."""
+
+    def __init__(self, document: dict[str, Any]) -> None:
+        """Raises CniError 7."""
+        super().__init__(document)
+        if self.name == _NODE:
+            raise invalid("name", f"{shown(self.name)} is where this plugin keeps what all networks share")
+        self.cluster = _ranges(document, "clusterRanges")
+        self.segments = _ranges(document, "segments")
+
+
+def _directory(document: dict[str, Any], key: str, default: str) -> str:
+    path = text(document, key, default)
+    if not names.is_path(path):
+        raise invalid(key, f"{shown(path)} is not a plain absolute path")
+    return path.rstrip("/")
+
+
+def _ranges(document: dict[str, Any], key: str) -> list[Subnet]:
+    given = document.get(key)
+    if given is None:
+        return []
+    if not isinstance(given, list):
+        raise invalid(key, f"{shown(given)} is not a list")
+    found = []
+    for at, value in enumerate(given):
+        if not isinstance(value, str):
+            raise invalid(f"{key}[{at}]", f"{shown(value)} is not a string")
+        try:
+            found.append(addresses.parse_subnet(value))
+        except ValueError as error:
+            raise invalid(f"{key}[{at}]", f"{shown(value)} {error}") from error
+    return found
