@@ -8,6 +8,7 @@ from pathlib import Path
 sys.path[0] = str(Path(__file__).resolve().parent.parent)
 
 from edge.addresses import controller, joining  # noqa: E402 (it is found only now)
+from edge.devices import definitions, operator  # noqa: E402
 from edge.overlay import etcd, resolver  # noqa: E402
 from edge.services import proxy, publisher  # noqa: E402
 
@@ -19,6 +20,8 @@ PROGRAMS = {
     "join": joining.main,
     "services-proxy": proxy.main,
     "hints": publisher.main,
+    "devices": operator.main,
+    "networks": definitions.main,
 }
 
 

@@ -42,19 +42,21 @@ News = Union[Listed, Changed]
 class Kind(NamedTuple):
     """A kind of object by its path in the API; of each object ``needed`` returns what is kept of it.
 
-    One that is ``optional`` may not be there; then there are no objects of it. ``fields`` are a field
-    selector; without one it is of all objects.
+    One that is ``optional`` may not be there; then there are no objects of it. ``fields`` and ``labels`` are
+    selectors; without them it is of all objects.
     """
 
     path: str
     needed: Callable[[Json], Json] = lambda document: document
     optional: bool = False
     fields: str = ""
+    labels: str = ""
 
     def question(self, seconds: float, **asked: object) -> Question:
         """Return what asks for objects, with what else is asked; an answer may take so long."""
-        fields = {"fieldSelector": self.fields} if self.fields else {}
-        return Question("GET", f"{self.path}?{urlencode({**fields, **asked})}", seconds=seconds)
+        selectors = {"fieldSelector": self.fields, "labelSelector": self.labels}
+        given = {name: selector for name, selector in selectors.items() if selector}
+        return Question("GET", f"{self.path}?{urlencode({**given, **asked})}", seconds=seconds)
 
 
 def follow(server: Server, kind: Kind, put: Callable[[News], None], log: Callable[[str], None]) -> None:

@@ -16,7 +16,7 @@ from edge.fields import Problem
 TAKES_NOTHING = ("NoSchedule", "NoExecute")
 # What a proxy pod bears, for a while: these come and go with a node's health.
 PASSING = ("node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable")
-ANYWHERE = IPv4Network("0.0.0.0/0")
+MOST_HANDLERS = 1000  # of a connection; the plugin takes no more
 
 
 class Node(NamedTuple):
@@ -80,6 +80,11 @@ def connection_problems(
 
 
 def _device_problems(connection: Connection, device: Device) -> Iterator[Problem]:
+    count = sum(len(one.handlers) for one in device.components if one.name in connection.components)
+    if count > MOST_HANDLERS:
+        yield Problem(
+            "spec.componentNames", f"have {count} handlers: one connection has {MOST_HANDLERS} at most"
+        )
     if not device.up:
         yield Problem("spec.deviceName", f"device {device.name} is down")
     if connection.replicas > len(device.nodes):

@@ -19,6 +19,7 @@ from testbed.supplies import (
     binaries,
     bundle,
     debian,
+    devices,
     getting,
     images,
     packages,
@@ -102,10 +103,15 @@ def provide_runner() -> int:
 
 def provide_images() -> int:
     """Assemble the images that nodes of clusters which exist need, and say where they are."""
-    traffic = (image for image in images.provide() if image.name == images.TRAFFIC)
-    wanted = [images.provide_installer(), *traffic, addresses.provide(), services.provide()]
+    wanted = [images.provide_installer(), *images.provide(), addresses.provide(), services.provide()]
     for image in wanted:
         say(f"image {image.name} is in {image.archive}")
+    for provide in (devices.provide, devices.provide_relay):
+        try:
+            image = provide()
+            say(f"image {image.name} is in {image.archive}")
+        except LookupError as error:
+            say(f"left out, and needed for devices alone: {error}")
     return HELD
 
 

@@ -18,7 +18,7 @@ from edge.devices.checks import (
     node_of,
 )
 from edge.devices.kinds import parse_connection, parse_device
-from tests.unit.edge.devices.objects import CONNECTION, DEFINITION, DEVICE, changed, components
+from tests.thesis import CONNECTION, DEFINITION, DEVICE, changed, components
 from tests.unit.edge.devices.test_device_kinds import DOCUMENTS, JSON
 
 EDGE = {"edge": "true"}
@@ -87,6 +87,11 @@ DOWN = [{"name": "backend", "up": False, "handlers": [{"port": 80}]}]
             changed(DEVICE, components=components(("backend", []))),
             {},
             "spec.componentNames[0]: component 'backend' of device device01-01 has no handlers",
+        ),
+        (
+            changed(DEVICE, components=components(("backend", [("TCP", at) for at in range(1, 1002)]))),
+            {},
+            "spec.componentNames: have 1001 handlers: one connection has 1000 at most",
         ),
         (
             DEVICE,

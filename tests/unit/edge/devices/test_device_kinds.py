@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from edge.devices import kinds
 from edge.devices.kinds import BadObjectError, parse_connection, parse_device
 from tests import cases
-from tests.unit.edge.devices.objects import CONNECTION, DEVICE, GONE, changed, components
+from tests.thesis import CONNECTION, DEVICE, GONE, changed, components
 
 DOCUMENTS = cases.count("CONCORDE_DEVICES", 15, 5_000)
 HANDLER = "spec.components[0].handlers[0]"

@@ -20,7 +20,7 @@ from edge.devices.rendering import (
     container_names,
     rendered,
 )
-from tests.unit.edge.devices.objects import CONNECTION, DEVICE, changed, components
+from tests.thesis import CONNECTION, DEVICE, changed, components
 from tests.unit.edge.devices.test_device_kinds import DOCUMENTS
 
 SETTINGS = Settings("pause:1", "socat:1")

@@ -1,0 +1,273 @@
+"""Makes of each Connection what is rendered of it, says how it stands, and tries again what failed.
+
+What is to be done is found anew from the whole picture each time, so that it does not matter what was
+heard, or missed, or done before. All is written by server-side apply (Kubernetes, "Server-Side Apply"), of
+which the server finds the difference: a Service keeps its address, and what others write stays. What was
+made for a Connection names it as its owner, and goes with it by Kubernetes' own garbage collection, whether
+this runs or not. So nothing of ours, no finalizer either, is on objects that somebody wants to delete.
+"""
+
+from __future__ import annotations
+
+import heapq
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from edge.devices import kinds
+from edge.devices.kinds import Connection
+from edge.devices.picture import CONNECTIONS, DEPLOYMENTS, SERVICES, Held, Key, Picture
+from edge.devices.rendering import OF_CONNECTION, Settings, rendered
+from edge.events import Events
+from edge.fields import Problem
+from edge.http import MERGE, Json, Question, RefusedError, Server
+
+COMPONENT = "edge-operator"
+APPLY = "application/apply-patch+yaml"
+FIRST_RETRY, LAST_RETRY = 0.2, 10.0
+VALID, READY = "Valid", "Ready"
+
+
+class Queue:
+    """Whom to look after, and from when on; nobody is looked after twice at once."""
+
+    def __init__(self) -> None:
+        self._condition = threading.Condition()
+        self._due: dict[Key, float] = {}
+        self._heap: list[tuple[float, Key]] = []
+        self._busy: set[Key] = set()
+        self._tries: dict[Key, int] = {}
+        self._closed = False
+
+    def put(self, key: Key, delay: float = 0.0) -> None:
+        """Have somebody looked after, at the earliest of all times asked for."""
+        at = time.monotonic() + delay
+        with self._condition:
+            if at < self._due.get(key, float("inf")):
+                self._due[key] = at
+                heapq.heappush(self._heap, (at, key))
+                self._condition.notify()
+
+    def take(self) -> Key | None:
+        """Return who is due, when somebody is; nobody once it is closed."""
+        with self._condition:
+            while not self._closed:
+                wait = None
+                if self._heap:
+                    at, key = self._heap[0]
+                    wait = at - time.monotonic()
+                    if self._due.get(key) != at:
+                        heapq.heappop(self._heap)
+                        continue
+                    if wait <= 0:
+                        heapq.heappop(self._heap)
+                        del self._due[key]
+                        if key in self._busy:
+                            self.put(key, FIRST_RETRY)
+                            continue
+                        self._busy.add(key)
+                        return key
+                self._condition.wait(wait)
+            return None
+
+    def done(self, key: Key, again: bool) -> None:
+        """Say that somebody was looked after, and whether that is to be tried again, later each time."""
+        with self._condition:
+            self._busy.discard(key)
+            tries = self._tries[key] = self._tries.get(key, 0) + 1 if again else 0
+        if again:
+            self.put(key, min(FIRST_RETRY * 2 ** min(tries, 10), LAST_RETRY))
+
+    def close(self) -> None:
+        """Let whoever takes end."""
+        with self._condition:
+            self._closed = True
+            self._condition.notify_all()
+
+
+class Verdict(NamedTuple):
+    """How an object stands in one respect, as a condition of it says."""
+
+    kind: str
+    holds: bool
+    reason: str
+    message: str
+
+
+class Reconciler:
+    """Looks after one Device or Connection at a time, for as many threads as ask."""
+
+    def __init__(self, server: Server, picture: Picture, settings: Settings, may: Callable[[], bool]) -> None:
+        self._server, self._picture, self._settings, self._may = server, picture, settings, may
+        self._events = Events(server, COMPONENT)
+        self._said: dict[Key, str] = {}
+
+    def reconcile(self, key: Key) -> bool:
+        """Make what is to be, and say how it stands; return whether to try again. Raises AwayError."""
+        one = self._picture.held(key)
+        if one is None or one.document["metadata"].get("deletionTimestamp") or not self._may():
+            return False
+        problems = self._picture.problems(key)
+        verdicts, failed = [_valid(problems)], ""
+        more: Json = {}
+        if key.kind == CONNECTIONS:
+            try:
+                self._made(key, one)
+            except RefusedError as error:
+                if error.may_pass:
+                    raise
+                failed = str(error)
+            except ConflictError as error:
+                failed = str(error)
+            more = self._standing(key, one)
+            verdicts.append(self._ready(key, one, failed))
+        self._tell(key, one, verdicts, more)
+        return bool(failed)
+
+    def _made(self, key: Key, held: Held) -> None:
+        """Make, change or remove what a Connection has. Raises AwayError, ConflictError."""
+        wanted = self._wanted(held)
+        if wanted is None:
+            self._removed(Key(DEPLOYMENTS, key.namespace, f"{kinds.PREFIX}{key.name}"), held)
+            return
+        for kind, one in ((SERVICES, wanted[1]), (DEPLOYMENTS, wanted[0])):
+            at = Key(kind, key.namespace, one["metadata"]["name"])
+            known = self._picture.object(at) or self._asked(at)
+            _require_own(at, known, held)
+            if known is None or not covers(known, one):
+                path = f"{at.path}?fieldManager={COMPONENT}&force=true"
+                self._picture.put(kind, self._server.ask(Question("PATCH", path, one, APPLY)), False)
+
+    def _wanted(self, held: Held) -> tuple[Json, Json] | None:
+        """Return what a Connection is to have; nothing if nobody can know."""
+        connection = held.said
+        device = self._picture.device(connection.device) if isinstance(connection, Connection) else None
+        if device is None or not isinstance(connection, Connection):
+            return None
+        try:
+            made = rendered(connection, device, held.document["metadata"]["uid"], self._settings)
+        except LookupError:
+            return None
+        return made if made[1]["spec"]["ports"] else None
+
+    def _removed(self, at: Key, held: Held) -> None:
+        """Remove a Deployment of which nobody knows any more where it leads to; its Service then refuses."""
+        known = self._picture.object(at)
+        if known is None or not _owned(known, held):
+            return
+        options = {"preconditions": {"uid": known["metadata"]["uid"]}, "propagationPolicy": "Background"}
+        try:
+            self._server.ask(Question("DELETE", at.path, options))
+        except RefusedError as error:
+            if error.status not in (404, 409):
+                raise
+        self._picture.put(at.kind, known, True)
+
+    def _asked(self, at: Key) -> Json | None:
+        """Return an object that nobody spoke of: somebody else's may have the name. Raises AwayError."""
+        try:
+            return self._server.ask(Question("GET", at.path))
+        except RefusedError as error:
+            if error.status != 404:
+                raise
+            return None
+
+    def _standing(self, key: Key, held: Held) -> Json:
+        """Return what a Connection's status says besides its conditions."""
+        name = f"{kinds.PREFIX}{key.name}"
+        service = self._picture.object(Key(SERVICES, key.namespace, name))
+        if service is None or not _owned(service, held):
+            return {"ready": 0}
+        ports = [f"{one['port']}/{one['protocol']}" for one in service["spec"].get("ports") or ()]
+        ready, _ = self._pods(Key(DEPLOYMENTS, key.namespace, name), held)
+        return {"address": f"{name}.{key.namespace}.svc", "ports": ports, "ready": ready}
+
+    def _pods(self, at: Key, held: Held) -> tuple[int, int]:
+        """Return how many pods of a Connection are ready, and are to be."""
+        known = self._picture.object(at)
+        if known is None or not _owned(known, held):
+            return 0, 0
+        return int((known.get("status") or {}).get("readyReplicas") or 0), int(known["spec"]["replicas"])
+
+    def _ready(self, key: Key, held: Held, failed: str) -> Verdict:
+        ready, wanted = self._pods(Key(DEPLOYMENTS, key.namespace, f"{kinds.PREFIX}{key.name}"), held)
+        if failed:
+            return Verdict(READY, ready > 0, "Failed", failed)
+        if ready:
+            return Verdict(READY, True, "Available", f"{ready} of {wanted} proxy pods")
+        if not wanted:
+            return Verdict(READY, False, "Stopped", "there is nothing to connect to")
+        return Verdict(READY, False, "NotReady", f"0 of {wanted} proxy pods")
+
+    def _tell(self, key: Key, held: Held, verdicts: Sequence[Verdict], more: Json) -> None:
+        """Write a status that is another now, and an event of what is wrong now. Raises AwayError."""
+        before = held.document.get("status") or {}
+        generation = held.document["metadata"].get("generation", 0)
+        conditions = [_condition(one, before, generation) for one in verdicts]
+        status = {**more, "conditions": conditions}
+        if not covers(before, status):
+            try:
+                self._server.ask(Question("PATCH", f"{key.path}/status", {"status": status}, MERGE))
+            except RefusedError as error:
+                if error.status == 404:  # it is gone by now
+                    return
+                raise
+        wrong = next((one for one in verdicts if one.reason in ("Invalid", "Failed")), None)
+        said = f"{wrong.reason}: {wrong.message}" if wrong else ""
+        if wrong and said != self._said.get(key):
+            kind = kinds.CONNECTION if key.kind == CONNECTIONS else kinds.DEVICE
+            about = {"apiVersion": kinds.API, "kind": kind, "uid": held.document["metadata"]["uid"]}
+            about.update({"name": key.name, **({"namespace": key.namespace} if key.namespace else {})})
+            self._events.say(about, wrong.reason, wrong.message)
+        self._said[key] = said
+
+
+class ConflictError(Exception):
+    """Somebody else has an object of the name that is needed; the message says which."""
+
+
+def _require_own(at: Key, known: Json | None, held: Held) -> None:
+    if known is not None and (not _owned(known, held) or known["metadata"].get("deletionTimestamp")):
+        kind = "Service" if at.kind == SERVICES else "Deployment"
+        raise ConflictError(f"{kind} {at.namespace}/{at.name} is there, and not this connection's")
+
+
+def _owned(known: Json, held: Held) -> bool:
+    owners = known["metadata"].get("ownerReferences") or ()
+    labels = known["metadata"].get("labels") or {}
+    uid = held.document["metadata"]["uid"]
+    return OF_CONNECTION in labels and any(one.get("uid") == uid for one in owners)
+
+
+def _valid(problems: Sequence[Problem]) -> Verdict:
+    if problems:
+        return Verdict(VALID, False, "Invalid", "; ".join(map(str, problems)))
+    return Verdict(VALID, True, "Valid", "nothing is wrong")
+
+
+def _condition(verdict: Verdict, status: Mapping[str, Any], generation: int) -> Json:
+    """Return a condition, with the time since when it has been as it is."""
+    conditions = status.get("conditions") or ()
+    before: Json = next((one for one in conditions if one.get("type") == verdict.kind), {})
+    holds = "True" if verdict.holds else "False"
+    since = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
+    if before.get("status") == holds:
+        since = before.get("lastTransitionTime", since)
+    return {
+        "type": verdict.kind,
+        "status": holds,
+        "reason": verdict.reason,
+        "message": verdict.message[:1024],
+        "observedGeneration": generation,
+        "lastTransitionTime": since,
+    }
+
+
+def covers(known: Any, wanted: Any) -> bool:
+    """Whether an object has all that is wanted of it; what a server or somebody else adds does not matter."""
+    if isinstance(wanted, Mapping) and isinstance(known, Mapping):
+        return all(key in known and covers(known[key], value) for key, value in wanted.items())
+    if isinstance(wanted, list) and isinstance(known, list):
+        return len(known) == len(wanted) and all(map(covers, known, wanted))
+    return bool(known == wanted)
