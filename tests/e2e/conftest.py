@@ -34,7 +34,8 @@ MOST_SECONDS = 1800  # of a test, with the clusters that it brings up
 
 
 # Files whose tests need the overlapped pair: one process runs them, so that it comes up once.
-PAIRED = {f"test_{name}.py" for name in ("addresses_installed", "overlapped", "served_pair")}
+_PAIRED = ("addresses_installed", "devices_installed", "overlapped", "served_pair")
+PAIRED = {f"test_{name}.py" for name in _PAIRED}
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
