@@ -25,6 +25,7 @@ from bench.studies.backends.index import COST, FIRST, NODES, PARTS, THROUGHPUT
 from bench.studies.backends.probes import PROGRAMS, nodes, packets, scenarios
 from bench.studies.backends.probes.scenarios import MASTER, ground, network_of
 from bench.studies.backends.records import Cost, Exchange, Exchanges, Flow, Kind, Nodes, Throughput
+from bench.studies.machine import look, since
 from bench.studies.study import blocks
 from testbed.scenario.networks import KINDS
 
@@ -167,9 +168,9 @@ def throughput(datapaths: Sequence[Datapath], number: int, seed: int) -> Through
         for order in blocks(range(len(datapaths)), TURNS, seed + number):
             for place in order:
                 source, destination = pairs[place].values()
-                before = packets.look()
+                before = look()
                 rate = packets.throughput(source, destination, SECONDS)
-                meanwhile = packets.since(before, packets.look())
+                meanwhile = since(before, look())
                 flows.append(Flow(backend=datapaths[place].name, bits_per_second=rate, beside=meanwhile))
     return Throughput(round=number, flows=flows)
 

@@ -10,22 +10,9 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from bench.recording.records import Entry
+from bench.studies.machine import Meanwhile, Reading
 
 Count = Annotated[int, Field(ge=0)]
-
-
-class Reading(Entry):
-    """The processors at one moment."""
-
-    ns: int
-    stat: str  # the lines of /proc/stat that are about them
-
-
-class Meanwhile(Entry):
-    """What else went on on the machine."""
-
-    readings: tuple[Reading, Reading]  # before and after
-    others_s: float | None  # processor seconds of processes that are not the measurement's; None: not seen
 
 
 class Offered(Entry):

@@ -1,8 +1,6 @@
 """What was measured of backends comes to: what packets and exchanges cost, and how soon a change is known.
 
-What packets cost and a flow carries is the machine's, so it holds only where nothing else was at work. Busy
-is what was neither idle, nor waiting for a disk, nor taken by the hypervisor: the kernel counts idle time
-exactly and everything else by ticks. ``/proc/stat`` tells hundredths of a second (USER_HZ, proc(5)).
+What packets cost and a flow carries is the machine's, so it holds only where nothing else was at work.
 
 What a user waits for counts from when a request was due, in a report as in a verdict. Here nothing else is
 under way, no request waits for the one before, and what is asked is the datapath's own share: it counts from
@@ -15,13 +13,11 @@ from __future__ import annotations
 import itertools
 import statistics
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import NamedTuple
 
 from bench.analysis import exchanges
 from bench.analysis.exchanges import ANSWERED
 from bench.analysis.phases import QUIET
 from bench.analysis.statistics import percentile
-from bench.observations.procfs import cpu_ticks, idle_ticks
 from bench.recording.directory import Recording
 from bench.studies.backends.index import Convergence, First, PacketCost, RoundTrip, Size, Spread
 from bench.studies.backends.records import (
@@ -29,44 +25,15 @@ from bench.studies.backends.records import (
     Event,
     Exchange,
     Exchanges,
-    Meanwhile,
     Nodes,
     Offered,
-    Reading,
     Run,
     Throughput,
 )
+from bench.studies.machine import MOST_OTHERS, neighbours, others, spent
 
-# Processors that others may take, on average: a process that wants all it can get takes one.
-MOST_OTHERS = 0.1
 LEAST_RECEIVED = 0.98  # of what was offered
 MOST_STOLEN = 0.01  # of all processors' time
-USER_HZ = 100
-STEAL = 7  # its place among the numbers
-
-
-class Spent(NamedTuple):
-    """What was spent between two readings."""
-
-    seconds: float  # that passed
-    processors: int
-    busy_s: float
-    stolen_s: float
-
-    @property
-    def busy(self) -> float:
-        """How many processors were busy, on average."""
-        return self.busy_s / self.seconds if self.seconds else 0.0
-
-
-def spent(first: Reading, last: Reading) -> Spent:
-    """Return what all processors together did between two readings, in seconds of one processor."""
-    before, after = cpu_ticks(first.stat), cpu_ticks(last.stat)
-    seconds, processors = (last.ns - first.ns) / 1e9, len(after) - 1
-    ticks = [b - a for a, b in zip(before["cpu"], after["cpu"], strict=True)]
-    stolen = ticks[STEAL] / USER_HZ
-    busy = seconds * processors - idle_ticks(ticks) / USER_HZ - stolen
-    return Spent(seconds, processors, max(busy, 0.0), stolen)
 
 
 def per_packet_ns(one: Offered) -> float:
@@ -84,9 +51,9 @@ def faults(one: Offered) -> Iterator[str]:
     """Yield, in words, why this says nothing about packets."""
     what, busy = f"{one.size} B at {one.rate}/s", spent(one.busy[0], one.busy[-1])
     for when, window in zip(("before", "after"), one.idle, strict=True):
-        if (others := spent(*window).busy) > MOST_OTHERS:
-            yield f"{what}: {others:.2f} processors were busy {when} it, when nothing flowed"
-    yield from (f"{what}: {words}" for words in _others(one.others_s, one.idle[0][0], one.idle[1][1]))
+        if (wasted := spent(*window).busy) > MOST_OTHERS:
+            yield f"{what}: {wasted:.2f} processors were busy {when} it, when nothing flowed"
+    yield from (f"{what}: {words}" for words in others(one.others_s, one.idle[0][0], one.idle[1][1]))
     if busy.stolen_s > MOST_STOLEN * busy.seconds * busy.processors:
         yield f"{what}: the hypervisor took {busy.stolen_s:.2f} s"
     received = sum(one.packets) / (one.rate * busy.seconds)
@@ -138,17 +105,6 @@ def throughputs(rounds: Iterable[Throughput]) -> tuple[dict[str, dict[int, float
 def shares(of: Mapping[int, float], other: Mapping[int, float]) -> Spread | None:
     """Return what one backend carried as a share of another, round by round."""
     return Spread.of(of[number] / other[number] for number in of.keys() & other.keys())
-
-
-def neighbours(what: Meanwhile) -> Iterator[str]:
-    """Yield, in words, what else there was on the machine."""
-    yield from _others(what.others_s, *what.readings)
-
-
-def _others(seconds: float | None, first: Reading, last: Reading) -> Iterator[str]:
-    passed = (last.ns - first.ns) / 1e9
-    if seconds is not None and seconds > MOST_OTHERS * passed:
-        yield f"other processes took {seconds:.2f} s of processors in {passed:.2f} s"
 
 
 def firsts(rounds: Iterable[Exchanges]) -> list[First]:

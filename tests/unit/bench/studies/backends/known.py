@@ -12,14 +12,13 @@ from bench.studies.backends.records import (
     Exchange,
     Exchanges,
     Flow,
-    Meanwhile,
     Nodes,
     Offered,
-    Reading,
     Run,
     Streams,
     Throughput,
 )
+from bench.studies.machine import Meanwhile, Reading
 
 MS = 1_000_000
 SECOND = 1_000_000_000

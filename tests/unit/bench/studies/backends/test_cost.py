@@ -8,7 +8,7 @@ from bench.analysis.statistics import percentile
 from bench.studies.backends import results
 from bench.studies.backends.index import Spread
 from bench.studies.backends.records import Offered
-from bench.studies.backends.results import spent
+from bench.studies.machine import spent
 from tests.unit.bench.studies.backends import known
 
 

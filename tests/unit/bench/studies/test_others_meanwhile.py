@@ -7,8 +7,8 @@ import sys
 
 import pytest
 
-from bench.studies.backends.probes import packets
-from bench.studies.backends.probes.packets import Ticks, spent
+from bench.studies import machine
+from bench.studies.machine import Ticks, taken
 
 SHELL, COMPILER, EDITOR = (10, 100), (11, 200), (12, 150)
 
@@ -26,12 +26,12 @@ SHELL, COMPILER, EDITOR = (10, 100), (11, 200), (12, 150)
     ],
 )
 def test_time_counts_wherever_it_went(before: Ticks, after: Ticks, ticks: int) -> None:
-    assert spent(before, after) == ticks
+    assert taken(before, after) == ticks
 
 
 def test_what_this_process_started_is_its_own() -> None:
     own = subprocess.Popen([sys.executable, "-c", "import sys; sys.stdin.read()"], stdin=subprocess.PIPE)
     try:
-        assert own.pid not in {pid for pid, _ in packets.look()[1]}
+        assert own.pid not in {pid for pid, _ in machine.look()[1]}
     finally:
         own.communicate()
