@@ -12,7 +12,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from statistics import fmean
+from statistics import fmean, median
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol
 
 from pydantic import BaseModel, ConfigDict
@@ -100,6 +100,28 @@ class Stored(BaseModel):
     """Base of what an index holds: an unknown field is an error."""
 
     model_config = ConfigDict(extra="forbid")
+
+
+class Spread(Stored):
+    """Several runs of the same."""
+
+    median: float
+    least: float
+    most: float
+    count: int
+
+    @classmethod
+    def of(cls, values: Iterable[float]) -> Spread | None:
+        """Return that of several values; None of nothing."""
+        found = sorted(values)
+        if not found:
+            return None
+        return cls(median=median(found), least=found[0], most=found[-1], count=len(found))
+
+    @property
+    def share(self) -> float:
+        """How far apart they are, as a share of the median."""
+        return (self.most - self.least) / self.median if self.median else 0.0
 
 
 class NamedRow(Stored):

@@ -12,8 +12,9 @@ from bench.presentation.figures import style
 from bench.presentation.figures.head import EDGE, Key, broken, extent
 from bench.presentation.figures.sheet import SMALL, Sheet
 from bench.presentation.figures.style import Look, look
-from bench.studies.backends.index import Backends, Size, Spread
+from bench.studies.backends.index import Backends, Size
 from bench.studies.grid import Grid
+from bench.studies.study import Spread
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

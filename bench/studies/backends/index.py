@@ -6,14 +6,12 @@ measurement invalid is said in words, and its number is left out.
 
 from __future__ import annotations
 
-import statistics
-from collections.abc import Iterable
 from pathlib import Path
 from typing import Final, Literal
 
 from pydantic import Field
 
-from bench.studies.study import Stored, read_index
+from bench.studies.study import Spread, Stored, read_index
 from testbed.scenario.words import Title
 
 INDEX = "backends.json"
@@ -27,28 +25,6 @@ NODES: Final = "nodes"
 # A time says nothing if the probes were late meanwhile by more than this, and by more than a tenth of it.
 LATE_S, LATE_SHARE = 0.02, 0.1
 PARTS = (GUARANTEE, ROUND_TRIP, THROUGHPUT, COST, FIRST, NODES)
-
-
-class Spread(Stored):
-    """Several runs of the same."""
-
-    median: float
-    least: float
-    most: float
-    count: int
-
-    @classmethod
-    def of(cls, values: Iterable[float]) -> Spread | None:
-        """Return that of several values; None of nothing."""
-        found = sorted(values)
-        if not found:
-            return None
-        return cls(median=statistics.median(found), least=found[0], most=found[-1], count=len(found))
-
-    @property
-    def share(self) -> float:
-        """How far apart they are, as a share of the median."""
-        return (self.most - self.least) / self.median if self.median else 0.0
 
 
 class PacketCost(Stored):

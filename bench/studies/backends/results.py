@@ -19,7 +19,7 @@ from bench.analysis.exchanges import ANSWERED
 from bench.analysis.phases import QUIET
 from bench.analysis.statistics import percentile
 from bench.recording.directory import Recording
-from bench.studies.backends.index import Convergence, First, PacketCost, RoundTrip, Size, Spread
+from bench.studies.backends.index import Convergence, First, PacketCost, RoundTrip, Size
 from bench.studies.backends.records import (
     Cost,
     Event,
@@ -31,6 +31,7 @@ from bench.studies.backends.records import (
     Throughput,
 )
 from bench.studies.machine import MOST_OTHERS, neighbours, others, spent
+from bench.studies.study import Spread
 
 LEAST_RECEIVED = 0.98  # of what was offered
 MOST_STOLEN = 0.01  # of all processors' time

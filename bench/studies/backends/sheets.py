@@ -18,9 +18,9 @@ from bench.studies.backends.index import (
     RoundTrip,
     Row,
     Size,
-    Spread,
     read,
 )
+from bench.studies.study import Spread
 from testbed.resources import HOME
 from testbed.scenario.texts import is_file
 

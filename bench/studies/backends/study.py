@@ -29,7 +29,6 @@ from bench.studies.backends.index import (
     Measured,
     RecordedPart,
     Row,
-    Spread,
     read,
 )
 from bench.studies.backends.measuring import PAIR, Datapath, Wanted, files, measure, throughput_files
@@ -38,7 +37,7 @@ from bench.studies.backends.records import Cost, Exchanges, Nodes, Throughput
 from bench.studies.backends.results import firsts, round_trips
 from bench.studies.ground import ground, refuse_elsewhere
 from bench.studies.measured import MeasuredStudy
-from bench.studies.study import Case, Promised, chosen, number, numbers
+from bench.studies.study import Case, Promised, Spread, chosen, number, numbers
 from testbed.scenario import Scenario, ScenarioError
 
 # The recordings, by part: the scenario, and what is set in it beside the backend. On links that are too slow

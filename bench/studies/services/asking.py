@@ -14,16 +14,15 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import NamedTuple
 
-from bench.analysis.statistics import ranked, supported
 from bench.generators import exchanger_of
 from bench.generators.generator import Exchange
 from bench.measurement.transfers import FIRST_LOOK_SECONDS, comes
 from bench.observations import delays
 from bench.recording.records import Delayed
 from bench.studies.services import situations
-from bench.studies.services.records import Asked, Changed, Run, Took, Trunk
-from bench.studies.services.results import PUNCTUAL
+from bench.studies.services.records import Asked, Changed, Run, Trunk
 from bench.studies.services.situations import SERVICE, Situation, asker, led_to
+from bench.studies.timed import ANSWERED, lateness, took
 from testbed.access.place import Process, in_parallel, waits
 from testbed.links.trunks import trunks
 from testbed.links.underlay import SWITCH
@@ -37,7 +36,6 @@ LEAD_SECONDS = 0.05
 # A pod that is to be restarted answers what is under way to it: several trips between zones.
 GRACE_SECONDS = 0.1
 SWITCHES_PER_S = 2
-ANSWERED = "answered"
 
 
 class _Served(NamedTuple):
@@ -240,15 +238,14 @@ class Asking:
         for one in exchanges:
             if one.status != ANSWERED:
                 lost[one.status] = lost.get(one.status, 0) + 1
-        late = sorted(one.sent_s - one.due_s for one in exchanges)
-        told = supported(PUNCTUAL, len(late))
+        late = lateness(exchanges)
         return Asked(
             zone=zone,
             count=len(exchanges),
             lost=lost,
             took=took(exchanges),
-            late_p99_s=round(ranked(late, 0.99), 7),
-            late_s=None if told == PUNCTUAL else round(ranked(late, told), 7),
+            late_p99_s=late.p99_s,
+            late_s=late.told_s,
             answered={pod: self._ended.get((zone, pod), 0) for pod in self.endpoints},
         )
 
@@ -281,22 +278,6 @@ def switch(asking: Asking) -> None:
 
 
 _EVENTS: Mapping[str, Callable[[Asking], None]] = {"restart": restart, "switch": switch}
-
-
-def took(exchanges: Sequence[Exchange]) -> Took:
-    """Return how long exchanges took; what was not answered took longer than all others."""
-    times = sorted(
-        one.answered_s - one.due_s
-        for one in exchanges
-        if one.answered_s is not None and one.status == ANSWERED
-    )
-    ordered = [*times, *[float("inf")] * (len(exchanges) - len(times))]
-    p50, p99 = (ranked(ordered, share) if ordered else float("inf") for share in (0.5, 0.99))
-    return Took(p50_s=_known(p50), p99_s=_known(p99), max_s=round(times[-1], 7) if times else None)
-
-
-def _known(seconds: float) -> float | None:
-    return None if seconds == float("inf") else round(float(seconds), 7)
 
 
 def _between(before: Trunk, after: Trunk) -> Trunk:

@@ -10,17 +10,9 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from bench.recording.records import Delayed, Entry
+from bench.studies.timed import Time, Took
 
 Count = Annotated[int, Field(ge=0)]
-Time = Annotated[float, Field(ge=0)]
-
-
-class Took(Entry):
-    """How long exchanges took from when they were due; null: the percentile is among those that were lost."""
-
-    p50_s: Time | None
-    p99_s: Time | None
-    max_s: Time | None  # of those that were answered
 
 
 class Asked(Entry):

@@ -10,12 +10,12 @@ from bench.observations.delays import FEWEST_FRAMES, direction, lateness
 from bench.studies.services.index import Autoscaled, Measured
 from bench.studies.services.records import Run
 from bench.studies.services.situations import BY_NAME, DELAY_S, NAMES, expected
+from bench.studies.timed import PUNCTUAL, Late, too_late
 from edge.services.hints import MODES, OFF
 
-# The generator may be late by this much, or by this share of what it measures; and what delays packets, with
-# one frame in a hundred, by this share of a round trip between zones, which is what is to be told from none.
-LATE_S, LATE_SHARE = 0.001, 0.1
-PUNCTUAL = 0.99  # of the exchanges, and of the frames, are to be in time; fewer, where there are few in all
+# What delays packets may be late, with one frame in a hundred (or more, where there are few in all), by this
+# share of a round trip between zones, which is what is to be told from none.
+LATE_SHARE = 0.1
 ROUND_TRIP_S = 4 * DELAY_S  # two trunks, there and back
 # What an endpoint can do at most, of what an autoscaler wants it to do: a half of its processor is wanted.
 MOST_LOAD = 2.0
@@ -140,8 +140,7 @@ def _late_delays(run: Run) -> Iterator[str]:
 
 def _late_generators(run: Run) -> Iterator[str]:
     for one in run.asked:
-        late = one.late_p99_s if one.late_s is None else one.late_s
-        if late > max(LATE_S, LATE_SHARE * (one.took.p99_s or 0.0)):
+        if late := too_late(Late(one.late_p99_s, one.late_s), one.took):
             yield f"the generator of {one.zone} was {late * 1000:.1f} ms late"
 
 

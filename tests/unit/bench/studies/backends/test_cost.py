@@ -6,9 +6,9 @@ import pytest
 
 from bench.analysis.statistics import percentile
 from bench.studies.backends import results
-from bench.studies.backends.index import Spread
 from bench.studies.backends.records import Offered
 from bench.studies.machine import spent
+from bench.studies.study import Spread
 from tests.unit.bench.studies.backends import known
 
 

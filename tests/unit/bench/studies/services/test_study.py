@@ -15,13 +15,13 @@ from bench.recording import archive, atomic
 from bench.recording.records import Delayed, StudyRequest
 from bench.studies import loop
 from bench.studies.services import figure, page, results, sheets, situations
-from bench.studies.services.asking import took
 from bench.studies.services.index import Services, read
 from bench.studies.services.records import Run
 from bench.studies.services.results import faults, measured, replicas
 from bench.studies.services.situations import BY_NAME, NAMES, SITUATIONS
 from bench.studies.services.study import ServicesStudy
 from bench.studies.study import figure_files
+from bench.studies.timed import took
 from tests.paths import ROOT
 from tests.unit.bench.presentation.figures import looked_at
 from tests.unit.bench.presentation.figures.looked_at import drawn
