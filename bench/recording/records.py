@@ -20,6 +20,7 @@ class Entry(BaseModel):
 # As begin_directory (directory.py) makes them; what follows the time is a scenario's name.
 _RUN_ID = re.compile(r"\d{8}T\d{6}Z-[A-Za-z0-9][A-Za-z0-9._-]{0,180}")
 
+Time = Annotated[float, Field(ge=0)]  # seconds
 Slug = Annotated[str, StringConstraints(pattern=r"^[a-z0-9-]+$")]
 
 
@@ -84,6 +85,14 @@ class Delayed(Entry):
     worst_s: float | None = None
     dropped: int | None = None
     lateness: list[int] | None = None  # frames less than 1 us late, less than 2, less than 4, and so on
+
+
+class Took(Entry):
+    """How long exchanges took from when they were due; null: the percentile is among those that were lost."""
+
+    p50_s: Time | None
+    p99_s: Time | None
+    max_s: Time | None  # of those that were answered
 
 
 class Repetition(Entry):

@@ -6,27 +6,16 @@ Times are seconds.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Annotated, NamedTuple
-
-from pydantic import Field
+from typing import NamedTuple
 
 from bench.analysis.statistics import ranked, supported
 from bench.generators.generator import Exchange
-from bench.recording.records import Entry
+from bench.recording.records import Took
 
 ANSWERED = "answered"
 PUNCTUAL = 0.99  # of the exchanges are to be in time; fewer, where there are few in all
 # The generator may be late by this much, or by this share of what it measures.
 LATE_S, LATE_SHARE = 0.001, 0.1
-Time = Annotated[float, Field(ge=0)]
-
-
-class Took(Entry):
-    """How long exchanges took from when they were due; null: the percentile is among those that were lost."""
-
-    p50_s: Time | None
-    p99_s: Time | None
-    max_s: Time | None  # of those that were answered
 
 
 class Late(NamedTuple):

@@ -10,8 +10,8 @@ from typing import Literal
 
 from pydantic import Field
 
+from bench.recording.records import Took
 from bench.studies.study import Stored, read_index
-from bench.studies.timed import Took
 from testbed.scenario.words import Title
 
 INDEX = "services.json"

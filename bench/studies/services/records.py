@@ -9,8 +9,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from bench.recording.records import Delayed, Entry
-from bench.studies.timed import Time, Took
+from bench.recording.records import Delayed, Entry, Time, Took
 
 Count = Annotated[int, Field(ge=0)]
 

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from bench.recording.records import Delayed
+from bench.recording.records import Delayed, Took
 from bench.studies.services import situations
 from bench.studies.services.index import Row, Services
 from bench.studies.services.records import Asked, Run, Trunk
 from bench.studies.services.results import summed_up
 from bench.studies.services.situations import SERVICE, SITUATIONS, Situation, led_to, zone_of
-from bench.studies.timed import Took
 from testbed.scenario.addressing import Addressing
 
 REQUESTS = 6300
