@@ -27,7 +27,7 @@ from typing import NamedTuple
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
-from bench.studies.backends.probes.packets import throughput  # noqa: E402
+from bench.studies.packets import End, throughput  # noqa: E402
 from testbed.access.place import InNamespace, PodPlace  # noqa: E402
 from testbed.assembly import assemble  # noqa: E402
 from testbed.providers.netns.sandbox import Sandbox, node_directory  # noqa: E402
@@ -175,6 +175,11 @@ def main() -> None:
     compare(rates)
 
 
+def carried(source: PodPlace, destination: PodPlace) -> float:
+    """Return what one flow of TCP carries, Gbit/s."""
+    return throughput(source, End.of(destination), SECONDS).bits_per_second / 1e9
+
+
 def packets(rounds: int) -> None:
     """Print what the guard costs a packet."""
     costs: dict[str, list[tuple[float, float]]] = {kind: [] for kind in PACKET_GOALS}
@@ -267,10 +272,10 @@ def one_round(backends: Sequence[str]) -> dict[str, list[float]]:
         rates: dict[str, list[float]] = {name: [] for name in pairs}
         for _ in range(TURNS):
             for name, (source, destination) in pairs.items():
-                rates[name].append(throughput(source, destination, SECONDS) / 1e9)
+                rates[name].append(carried(source, destination))
             for name in backends:
                 with without_guard(testbeds[guarded(name)]):
-                    found = throughput(*pairs[guarded(name)], SECONDS) / 1e9
+                    found = carried(*pairs[guarded(name)])
                 rates.setdefault(in_testbed(name, UNGUARDED), []).append(found)
         return rates
 

@@ -21,11 +21,13 @@ from bench.measurement.probe import talking
 from bench.recording import atomic
 from bench.recording.directory import BESIDE
 from bench.recording.records import slug
+from bench.studies import packets
 from bench.studies.backends.index import COST, FIRST, NODES, PARTS, THROUGHPUT
-from bench.studies.backends.probes import PROGRAMS, nodes, packets, scenarios
+from bench.studies.backends.probes import PROGRAMS, nodes, scenarios
 from bench.studies.backends.probes.scenarios import MASTER, ground, network_of
 from bench.studies.backends.records import Cost, Exchange, Exchanges, Flow, Kind, Nodes, Throughput
 from bench.studies.machine import look, since
+from bench.studies.packets import End, Plan
 from bench.studies.study import blocks
 from testbed.scenario.networks import KINDS
 
@@ -169,7 +171,7 @@ def throughput(datapaths: Sequence[Datapath], number: int, seed: int) -> Through
             for place in order:
                 source, destination = pairs[place].values()
                 before = look()
-                rate = packets.throughput(source, destination, SECONDS)
+                rate = packets.throughput(source, End.of(destination), SECONDS).bits_per_second
                 meanwhile = since(before, look())
                 flows.append(Flow(backend=datapaths[place].name, bits_per_second=rate, beside=meanwhile))
     return Throughput(round=number, flows=flows)
@@ -179,8 +181,8 @@ def cost(datapath: Datapath, number: int) -> Cost:
     """Offer packets on a fresh pair of nodes."""
     with ground(scenarios.of_nodes(datapath.cluster, PAIR)) as (testbed, _):
         source, destination = testbed.pods.values()
-        plan = packets.Plan()
-        found = [packets.offer(source, destination, one, plan) for one in packets.OFFERS]
+        end, plan = End.of(destination), Plan()
+        found = [packets.offer(source, end, one, plan) for one in packets.OFFERS]
     return Cost(backend=datapath.name, round=number, offered=found)
 
 

@@ -10,21 +10,10 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from bench.recording.records import Entry
-from bench.studies.machine import Meanwhile, Reading
+from bench.studies.machine import Meanwhile
+from bench.studies.packets import Offered
 
 Count = Annotated[int, Field(ge=0)]
-
-
-class Offered(Entry):
-    """UDP at one offered rate."""
-
-    size: Count  # bytes of payload
-    rate: Count  # packets a second that were offered
-    sent: Count
-    packets: list[Count]  # received from one reading of ``busy`` to the next
-    idle: tuple[tuple[Reading, Reading], tuple[Reading, Reading]]  # nothing flows: before, after
-    busy: list[Reading]
-    others_s: float | None  # as in Meanwhile, over all of it
 
 
 class Cost(Entry):

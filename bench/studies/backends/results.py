@@ -10,7 +10,6 @@ entries are gone, probe streams say, and the kernels' own words.
 
 from __future__ import annotations
 
-import itertools
 import statistics
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
@@ -26,40 +25,12 @@ from bench.studies.backends.records import (
     Exchange,
     Exchanges,
     Nodes,
-    Offered,
     Run,
     Throughput,
 )
-from bench.studies.machine import MOST_OTHERS, neighbours, others, spent
+from bench.studies.machine import neighbours
+from bench.studies.packets import faults, per_packet_ns
 from bench.studies.study import Spread
-
-LEAST_RECEIVED = 0.98  # of what was offered
-MOST_STOLEN = 0.01  # of all processors' time
-
-
-def per_packet_ns(one: Offered) -> float:
-    """Return what all processors did for each packet received, above what they do when nothing flows.
-
-    It is the median of the windows: what else a machine's host has to do takes a second here and there. Of
-    what has no faults: then packets came in every window.
-    """
-    idle = statistics.fmean(spent(*window).busy for window in one.idle)
-    windows = zip(itertools.starmap(spent, itertools.pairwise(one.busy)), one.packets, strict=True)
-    return statistics.median((busy.busy_s - idle * busy.seconds) * 1e9 / packets for busy, packets in windows)
-
-
-def faults(one: Offered) -> Iterator[str]:
-    """Yield, in words, why this says nothing about packets."""
-    what, busy = f"{one.size} B at {one.rate}/s", spent(one.busy[0], one.busy[-1])
-    for when, window in zip(("before", "after"), one.idle, strict=True):
-        if (wasted := spent(*window).busy) > MOST_OTHERS:
-            yield f"{what}: {wasted:.2f} processors were busy {when} it, when nothing flowed"
-    yield from (f"{what}: {words}" for words in others(one.others_s, one.idle[0][0], one.idle[1][1]))
-    if busy.stolen_s > MOST_STOLEN * busy.seconds * busy.processors:
-        yield f"{what}: the hypervisor took {busy.stolen_s:.2f} s"
-    received = sum(one.packets) / (one.rate * busy.seconds)
-    if received < LEAST_RECEIVED:
-        yield f"{what}: {received:.1%} of that were received".replace("%", " %")
 
 
 def packet_costs(rounds: Sequence[Cost]) -> list[PacketCost]:

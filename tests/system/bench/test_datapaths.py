@@ -16,11 +16,11 @@ from rich.console import Console
 
 from bench.console.progress import Display
 from bench.recording.records import StudyRequest
-from bench.studies import loop
+from bench.studies import loop, packets
 from bench.studies.backends import measuring, results
 from bench.studies.backends.index import NODES, read
 from bench.studies.backends.measuring import PAIR
-from bench.studies.backends.probes import nodes, packets, scenarios
+from bench.studies.backends.probes import nodes, scenarios
 from bench.studies.backends.probes.membership import Membership
 from bench.studies.backends.records import Streams
 from bench.studies.backends.study import BackendsStudy
@@ -97,11 +97,11 @@ def test_a_run_beside_a_hog_is_invalid(pair: Testbed, number: int) -> None:
     source, destination = pair.pods.values()
     hog = subprocess.Popen([sys.executable, "-c", HOG], start_new_session=True)
     try:
-        found = packets.offer(source, destination, packets.Offer(64, 5_000), SHORT)
+        found = packets.offer(source, packets.End.of(destination), packets.Offer(64, 5_000), SHORT)
     finally:
         hog.kill()
         hog.wait()
-    assert any("processors were busy" in words for words in results.faults(found)), number
+    assert any("processors were busy" in words for words in packets.faults(found)), number
 
 
 @pytest.mark.alone
@@ -111,7 +111,7 @@ def test_packets_that_are_offered_are_counted(pair: Testbed) -> None:
 
     def judge(factor: int) -> None:
         asked = SHORT._replace(windows=SHORT.windows * factor)
-        found = packets.offer(source, destination, packets.Offer(1400, 2_000), asked)
+        found = packets.offer(source, packets.End.of(destination), packets.Offer(1400, 2_000), asked)
         assert sum(found.packets) == pytest.approx(2_000 * asked.window * asked.windows, rel=0.1)
         assert found.sent >= sum(found.packets)
         assert len(found.busy) == asked.windows + 1
@@ -123,10 +123,10 @@ def test_packets_that_are_offered_are_counted(pair: Testbed) -> None:
 @pytest.mark.long(one_in=0)
 def test_a_slow_path_that_is_planted_is_slow(pair: Testbed) -> None:
     source, destination = pair.pods.values()
-    before = packets.throughput(source, destination, 1)
+    before = packets.throughput(source, packets.End.of(destination), 1).bits_per_second
     source.run(["tc", "qdisc", "add", "dev", "eth0", "root", "tbf", "rate", "500mbit", "burst", "64k",
                 "latency", "50ms"])  # fmt: skip
-    slow = packets.throughput(source, destination, 1)
+    slow = packets.throughput(source, packets.End.of(destination), 1).bits_per_second
     source.run(["tc", "qdisc", "del", "dev", "eth0", "root"])
     assert slow < 510e6 < before
 

@@ -13,12 +13,12 @@ from bench.studies.backends.records import (
     Exchanges,
     Flow,
     Nodes,
-    Offered,
     Run,
     Streams,
     Throughput,
 )
 from bench.studies.machine import Meanwhile, Reading
+from bench.studies.packets import Offered
 
 MS = 1_000_000
 SECOND = 1_000_000_000

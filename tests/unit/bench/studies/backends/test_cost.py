@@ -5,9 +5,10 @@ from __future__ import annotations
 import pytest
 
 from bench.analysis.statistics import percentile
+from bench.studies import packets
 from bench.studies.backends import results
-from bench.studies.backends.records import Offered
 from bench.studies.machine import spent
+from bench.studies.packets import Offered
 from bench.studies.study import Spread
 from tests.unit.bench.studies.backends import known
 
@@ -23,19 +24,19 @@ def test_busy_is_what_is_neither_idle_nor_stolen() -> None:
 
 def test_a_packet_costs_what_is_above_idle() -> None:
     # 0.8 s for 40,000 packets in 4 s are 20 us; 0.05 processors of it would have been busy anyway: 5 us less.
-    assert results.per_packet_ns(known.offered(0.8)) == pytest.approx(20_000)
-    assert results.per_packet_ns(known.offered(0.8, idle=0.05)) == pytest.approx(15_000)
+    assert packets.per_packet_ns(known.offered(0.8)) == pytest.approx(20_000)
+    assert packets.per_packet_ns(known.offered(0.8, idle=0.05)) == pytest.approx(15_000)
 
 
 def test_a_second_that_the_host_had_other_things_to_do_is_not_the_packets() -> None:
     one = known.offered(0.8)
     ends = [known.reading(2 + n, 1 + 0.2 * n + (0.5 if n > 3 else 0)) for n in range(6)]
     slow = one.model_copy(update={"busy": ends, "packets": [10_000] * 5})
-    assert results.per_packet_ns(slow) == pytest.approx(20_000)
+    assert packets.per_packet_ns(slow) == pytest.approx(20_000)
 
 
 def test_a_quiet_machine_is_valid() -> None:
-    assert list(results.faults(known.offered(0.8, idle=0.05))) == []
+    assert list(packets.faults(known.offered(0.8, idle=0.05))) == []
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,1 @@
+"""Programs that run by their path where traffic ends; Python's standard library only."""
