@@ -91,6 +91,7 @@ if [ "$CNI_COMMAND" = ADD ]; then
     call=$call$line
     case $call in
         *'"k8s.v1.cni.cncf.io/networks":'* | *'"concorde.contmec.dev/forward":'*) ;;
+        *'"concorde.contmec.dev/egress-guarantee.'* | *'"concorde.contmec.dev/answers-guarantee.'*) ;;
         *'"prevResult":{{'*'}},"runtimeConfig":{{"io.kubernetes.cri.pod-annotations":{{'*)
             result=${{call#*'"prevResult":'}}
             printf '%s}}\\n' "${{result%%'}},"runtimeConfig":'*}}"

@@ -15,14 +15,15 @@ if TYPE_CHECKING:
     from typing import Any
 
 USAGE = """\
-usage: concorde ledger [--json] [--state-dir DIR]   who was promised what on this node's uplink
+usage: concorde ledger [--json] [--state-dir DIR]   who was promised what on this node's uplinks
        concorde metrics [--output FILE] [--state-dir DIR]
                                                     promises and classes' counters as OpenMetrics
                                                     text; FILE is replaced at once
        concorde reconcile [--state-dir DIR]         make the kernel's state what the ledger says
        concorde rebuild [--state-dir DIR] [--cache DIR ...]
                                                     make the ledger again: from the kernel, and from
-                                                    what runtimes keep of attachments (/var/lib/cni/results)
+                                                    what runtimes keep of attachments (/var/lib/cni/results,
+                                                    /run/concorde-networks/attached)
        concorde --version
        concorde examine <CONFLIST                   what this node lacks for pods of a network
        concorde chain <NETWORKS                     another's list with ours behind: of an object whose
@@ -144,12 +145,12 @@ def _ledger(asked: Asked) -> str:
     attachments.take_over(asked.state)
     book = ledger.opened(node_directory(asked.state))
     if book is None:
-        return report.as_json(None, [], {}) if asked.as_json else report.NOTHING
-    with book:  # one moment's tree and entries
-        tree, entries = book.tree(), book.entries()
+        return report.as_json([], [], {}) if asked.as_json else report.NOTHING
+    with book:  # one moment's trees and entries
+        trees, entries = book.trees(), book.entries()
     dropped = report.dropped(entries)
     written = report.as_json if asked.as_json else report.as_table
-    return written(tree, entries, dropped)
+    return written(trees, entries, dropped)
 
 
 def _metrics(asked: Asked) -> str:
@@ -177,7 +178,7 @@ def _repaired(words: list[str]) -> str:
 def _rebuild(asked: Asked) -> str:
     from . import cache, rebuild
 
-    said = rebuild.rebuild(asked.state, asked.caches or [cache.DEFAULT])
+    said = rebuild.rebuild(asked.state, asked.caches or cache.usual())
     return "".join(f"{line}\n" for line in said) or "nothing to rebuild\n"
 
 

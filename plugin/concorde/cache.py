@@ -1,4 +1,4 @@
-"""What container runtimes keep of attachments: libcni's cache, a file for each.
+"""What container runtimes keep of attachments: libcni's cache, and the records of `concorde-networks`.
 
 Source: libcni, api.go (cachedInfo, cacheAdd): `results/<network>-<container>-<interface>` of its directory is
 a JSON object with the configuration list (base64), what the runtime passed beside it, and the result.
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from typing import Any
 
 DEFAULT = "/var/lib/cni/results"
+FURTHER = "/run/concorde-networks/attached"  # a directory for each network
 KIND = "cniCacheV1"
 _LONGEST = 4 << 20
 
@@ -52,6 +53,14 @@ class Kept:
         self.netns = netns
 
 
+def usual() -> list[str]:
+    """The directories of runtimes that were told nothing else."""
+    try:
+        return [DEFAULT, *(entry.path for entry in os.scandir(FURTHER) if entry.is_dir())]
+    except OSError:
+        return [DEFAULT]
+
+
 def read(directories: Iterable[str]) -> tuple[list[Kept], list[str]]:
     """All attachments by this plugin, the newest first, and in words what could not be read."""
     kept: list[tuple[float, Kept]] = []
@@ -80,6 +89,8 @@ def read(directories: Iterable[str]) -> tuple[list[Kept], list[str]]:
 def attachments(content: bytes, path: str) -> list[Kept]:
     """The attachments by this plugin that a file tells of. Raises CniError and ValueError, with words."""
     info = strict_json.decode(content)
+    if "networks" in info and "kind" not in info:
+        return _further(info, path)
     if info.get("kind") != KIND:
         return []
     container, interface = str(info.get("containerId")), str(info.get("ifName"))
@@ -100,6 +111,24 @@ def attachments(content: bytes, path: str) -> list[Kept]:
         for at, plugin in enumerate(plugins)
         if plugin.get("type") == TYPE
     ]
+
+
+def _further(record: dict[str, Any], path: str) -> list[Kept]:
+    """Of a record of `concorde-networks`, which is a runtime itself: what this plugin attached for it."""
+    found = []
+    container, pod = str(record.get("container")), str(record.get("pod", ""))
+    for network in results.entries_of(record, "networks"):
+        interface, answers = str(network.get("interface")), results.entries_of(network, "results")
+        if not (names.is_identifier(container) and names.is_interface(interface)):
+            raise ValueError("names no container and interface")
+        for at, (plugin, answer) in enumerate(zip(results.entries_of(network, "plugins"), answers)):
+            if plugin.get("type") != TYPE:
+                continue
+            document = {**plugin, "prevResult": answers[at - 1]} if at else plugin
+            listed = [str(ip.get("address")) for ip in results.entries_of(answer, "ips")]
+            netns = results.sandbox_of(answer, interface)
+            found.append(Kept(document, at > 0, container, interface, pod, listed, path, netns))
+    return found
 
 
 def _document(

@@ -18,8 +18,7 @@ if TYPE_CHECKING:
 
     from .configuration import Configuration
 
-GUARANTEE = pod_annotations.OURS + "egress-guarantee"
-ANSWERS = pod_annotations.OURS + "answers-guarantee"
+GUARANTEE, ANSWERS = pod_annotations.GUARANTEE, pod_annotations.ANSWERS
 CEILING = "kubernetes.io/egress-bandwidth"
 
 

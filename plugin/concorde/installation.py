@@ -195,21 +195,21 @@ def _let_go(network: Identity) -> list[str]:
 
 
 def _dismantle_node(directory: str) -> list[str]:
-    """Remove the tree and the tables if nobody is entered."""
+    """Remove the trees and the tables if nobody is entered."""
     removed: list[str] = []
     book = ledger.opened(directory)
     if book is None:
         return removed
     with NodeLock(directory):
-        tree = book.tree()
+        trees = book.trees()
         if book.entries():
             return removed
-        if tree is not None:
-            removed.append(f"the tree on {tree.uplink}")
-        if kernel.dismantle(tree.uplink if tree else ""):
+        removed += [f"the tree on {tree.uplink}" for tree in trees]
+        if kernel.dismantle(trees):
             removed.append(TABLES)
         with book:
-            book.replace_tree(tree, None)
+            for tree in trees:
+                book.replace_tree(tree, None)
     return removed
 
 
@@ -222,7 +222,7 @@ def _remove_if_last(directory: str) -> list[str]:
     if book is not None and book.entries():
         return []
     # Without a ledger nobody has told of these.
-    tables = [TABLES] if book is None and kernel.dismantle("") else []
+    tables = [TABLES] if book is None and kernel.dismantle(()) else []
     if os.path.lexists(directory):
         _remove(directory)
     os.rmdir(state)

@@ -20,7 +20,7 @@ from edge import netlink as nl
 
 from . import VERSION
 from .node import htb
-from .node.records import promised
+from .node.records import of_tree, promised
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -177,17 +177,18 @@ class Watch:
 
 def collect(state: str, watch: Watch | None = None) -> str:
     """All metrics of a state directory's node, as text. Raises CniError 11, 107, 108 and OSError."""
-    tree, entries, promises = _read(state)
+    trees, entries, promises = _read(state)
     limited = [entry for entry in entries if entry.key in promises and promises[entry.key].rate is not None]
     within, unseen = _of_pods(limited) if limited else ({}, 0)
-    return render(tree, entries, promises, _of_uplink(tree), within, unseen, _refused(entries), watch)
+    counted = {tree.uplink: _of_uplink(tree) for tree in trees}
+    return render(trees, entries, promises, counted, within, unseen, _refused(entries), watch)
 
 
 def render(
-    tree: Tree | None,
+    trees: list[Tree],
     entries: list[Entry],
     promises: Promises,
-    uplink: dict[str, Counters],
+    uplinks: dict[str, dict[str, Counters]],
     within: dict[str, Counters],
     unseen: int,
     refused: dict[tuple[str, str, str], int],
@@ -195,8 +196,8 @@ def render(
 ) -> str:
     """The text.
 
-    `uplink` are its classes by name, `within` those of pods by the node's end of their link, `refused` are
-    packets by the attachment.
+    `uplinks` are each one's classes by name, `within` those of pods by the node's end of their link,
+    `refused` are packets by the attachment.
     """
     families = Families()
     families.version.add(labelled((("version", VERSION),)), 1)
@@ -204,8 +205,8 @@ def render(
         count = sum(entry.network == network for entry in entries)
         families.attachments.add(labelled((("network", network),)), count)
     families.unseen.add("", unseen)
-    if tree is not None:
-        _tell_uplink(families, tree, entries, uplink)
+    for tree in trees:
+        _tell_uplink(families, tree, of_tree(tree, entries), uplinks.get(tree.uplink, {}))
     _tell_attachments(families, entries, promises, within, refused)
     if watch is not None and watch.compared:
         families.differences.add("", watch.differences)
@@ -263,21 +264,20 @@ def _who(entry: Entry) -> Labels:
     return ("network", entry.network), ("namespace", namespace), ("pod", pod), ("port", entry.end)
 
 
-def _read(state: str) -> tuple[Tree | None, list[Entry], Promises]:
-    """What the ledger says of the tree, attachments and promises. Raises CniError and OSError."""
+def _read(state: str) -> tuple[list[Tree], list[Entry], Promises]:
+    """What the ledger says of trees, attachments and promises. Raises CniError and OSError."""
     from .configuration import node_directory
     from .node import ledger
 
     book = ledger.Ledger(node_directory(state), reading=True)
-    return book.tree(), book.entries(), {key: lease.terms for key, lease in book.leases().items()}
+    return book.trees(), book.entries(), {key: lease.terms for key, lease in book.leases().items()}
 
 
-def _of_uplink(tree: Tree | None) -> dict[str, Counters]:
+def _of_uplink(tree: Tree) -> dict[str, Counters]:
     from . import rtnetlink
 
-    if tree is not None:
-        with nl.Ignoring(rtnetlink.NO_SUCH_DEVICE):  # CHECK says that the uplink is missing
-            return of_classes(rtnetlink.index_of(tree.uplink))
+    with nl.Ignoring(rtnetlink.NO_SUCH_DEVICE):  # CHECK says that the uplink is missing
+        return of_classes(rtnetlink.index_of(tree.uplink))
     return {}
 
 

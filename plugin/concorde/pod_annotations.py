@@ -10,11 +10,23 @@ if TYPE_CHECKING:
 
 CAPABILITY = "io.kubernetes.cri.pod-annotations"
 OURS = "concorde.contmec.dev/"
+GUARANTEE = OURS + "egress-guarantee"
+ANSWERS = OURS + "answers-guarantee"
 
 
 def of(document: dict[str, Any]) -> dict[str, Any]:
     """The pod's, in a network configuration as the runtime passes it. Raises CniError 7."""
     return table(table(document, "runtimeConfig") or {}, CAPABILITY) or {}
+
+
+def promises(given: dict[str, Any]) -> dict[str, str]:
+    """The annotations that promise something to a further interface, each with that interface's name."""
+    found = {}
+    for name in given:
+        for kind in (GUARANTEE, ANSWERS):
+            if name.startswith(f"{kind}."):
+                found[name] = name[len(kind) + 1 :]
+    return found
 
 
 def path(name: str) -> str:

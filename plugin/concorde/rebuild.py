@@ -142,7 +142,7 @@ def _make_again(directory: str, networks: set[str], kept: list[Kept], said: list
             alive.remove(one)
             said.append(f"not learned: {one.who} has another's address")
         entries = _entries(alive, settings, {row.key: row for row in former.entries}, said)
-        trees = _trees(former.trees, [one.tree for one in settings.values()], said)
+        trees = _trees(former.trees, [one.tree for one in settings.values()], entries, said)
         left = new.restore_entries(trees, entries)
         written = new.entries()
     new.close()
@@ -219,26 +219,39 @@ def _reconcile(trees: list[Tree], written: list[Entry], said: list[str]) -> None
         said.append(f"not reconciled: {error.msg}")
 
 
-def _trees(former: list[Tree], told: list[Tree], said: list[str]) -> list[Tree]:
-    """The tree that all networks tell of, which rely on it; or what the ledger says, if they differ.
+def _trees(former: list[Tree], told: list[Tree], entries: list[Entry], said: list[str]) -> list[Tree]:
+    """Of each uplink the tree that all networks tell of, which rely on it, or the ledger's, if they differ.
 
-    A ledger that is whole may have a bit that is not: CHECK would refuse every pod for it.
+    A ledger that is whole may have a bit that is not: CHECK would refuse every pod for it. What it alone
+    tells of counts where somebody is in it.
     """
-    if not told or any(one != told[0] for one in told):
-        return former or told[:1]
-    if former and former != told[:1]:
-        ours = " and ".join(str(vars(one)) for one in former)
-        said.append(f"the ledger said {ours}, and every network says {vars(told[0])}")
-    return told[:1]
+    ledgers = {tree.key: tree for tree in former}
+    found = {}
+    for key in dict.fromkeys(tree.key for tree in told):
+        own = [tree for tree in told if tree.key == key]
+        agreed = all(tree == own[0] for tree in own)
+        found[key] = own[0] if agreed else ledgers.get(key, own[0])
+    for tree in former:
+        if tree.key not in found and (not told or of_tree(tree, entries)):
+            found[tree.key] = tree
+    trees = list(found.values())
+    if told and former and sorted(map(_text, former)) != sorted(map(_text, trees)):
+        ours, theirs = (" and ".join(map(_text, some)) for some in (former, trees))
+        said.append(f"the ledger said {ours}, and every network says {theirs}")
+    return trees
+
+
+def _text(tree: Tree) -> str:
+    return str(vars(tree))
 
 
 def _abandoned(written: list[Entry]) -> list[str]:
     """Take away a tree whose parameters nobody tells, and on which nothing is promised: ADD makes it anew."""
-    uplink = remains.uplink_of_tree()
-    if uplink is None or written:
-        return []
-    kernel.abandon(uplink)
-    return [f"removed: the tree on {uplink} (its settings are not known, and nothing is promised on it)"]
+    uplinks = [] if written else remains.uplinks_of_trees()
+    for uplink in uplinks:
+        kernel.abandon(uplink)
+    unknown = "(its settings are not known, and nothing is promised on it)"
+    return [f"removed: the tree on {uplink} {unknown}" for uplink in uplinks]
 
 
 def _settings(alive: list[Attached], said: list[str]) -> dict[str, Settings]:

@@ -25,7 +25,8 @@ def main() -> int:
 def _serve(verb: str, request: Request) -> dict[str, Any] | None:
     given = pod_annotations.of(request.document)
     previous = table(request.document, "prevResult")
-    if verb == "ADD" and previous is not None and NETWORKS not in given and FORWARD not in given:
+    asks = NETWORKS in given or FORWARD in given or pod_annotations.promises(given)
+    if verb == "ADD" and previous is not None and not asks:
         return results.of_previous(request.version, previous)  # nothing else is imported or opened
     from . import verbs
 

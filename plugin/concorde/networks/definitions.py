@@ -10,6 +10,7 @@ import os
 
 from .. import files, names, pod_annotations, strict_json
 from ..cni import TRY_AGAIN, VERSIONS, CniError, in_words, shown
+from ..cni import TYPE as TYPE_OF_OURS
 from ..configuration import invalid
 from .settings import TYPE
 
@@ -41,6 +42,12 @@ def plugins(selection: Selection, settings: Identity, version: str, given: dict[
     for key in selection.asked:
         if not any(_declares(one, key) for one in found):
             raise invalid(f"{selection.path}.{key}", f"no plugin of {path} declares this capability")
+    for name, interface in pod_annotations.promises(given).items():
+        if interface == selection.interface and not any(map(_promises, found)):
+            nobody = (
+                f"no plugin {TYPE_OF_OURS} of {path} declares the capability {pod_annotations.CAPABILITY}"
+            )
+            raise invalid(pod_annotations.path(name), f"nobody would keep it: {nobody}")
     for one in found:
         passed = {key: value for key, value in offered.items() if _declares(one, key)}
         one.pop("capabilities", None)
@@ -60,6 +67,10 @@ def _annotations(given: dict[str, Any], interface: str) -> dict[str, Any]:
     found = {key: value for key, value in given.items() if not key.startswith(pod_annotations.OURS)}
     meant = [key for key in given if key.startswith(pod_annotations.OURS) and key.endswith(end)]
     return {**found, **{key[: -len(end)]: given[key] for key in meant}}
+
+
+def _promises(plugin: Plugin) -> bool:
+    return plugin["type"] == TYPE_OF_OURS and _declares(plugin, pod_annotations.CAPABILITY)
 
 
 def _declares(plugin: Plugin, capability: str) -> bool:

@@ -9,8 +9,18 @@ from __future__ import annotations
 
 import os
 
-from .. import strict_json, tools
-from ..cni import CHECK_FAILED, COMMAND_FAILED, INTERNAL, VERB_SINCE, CniError, at_least, shown
+from .. import pod_annotations, strict_json, tools
+from ..cni import (
+    CHECK_FAILED,
+    COMMAND_FAILED,
+    INTERNAL,
+    NO_BANDWIDTH,
+    TYPE,
+    VERB_SINCE,
+    CniError,
+    at_least,
+    shown,
+)
 from ..configuration import invalid
 from ..host_interfaces import of_pod
 
@@ -120,23 +130,31 @@ def _call(
         problem = CniError(COMMAND_FAILED, f"{verb}: not an answer: {shown(said)}")
         raise _of(network, document, problem) from None
     if status != 0:
-        raise _of(network, document, _told(verb, answer or {}, status, errors))
+        raise _of(network, document, _told(verb, answer or {}, status, errors, document["type"] == TYPE))
     return answer
 
 
-def _told(verb: str, answer: dict[str, Any], status: int, errors: str) -> CniError:
-    """The error that a plugin answered. Codes from 100 on are its own, and mean nothing to who called us."""
+def _told(verb: str, answer: dict[str, Any], status: int, errors: str, is_ours: bool) -> CniError:
+    """The error that a plugin answered. Codes from 100 on are its own: who called us knows ours alone."""
     code, said = answer.get("code"), answer.get("msg")
     if not isinstance(said, str) or not said:
         said = errors.strip().partition("\n")[0][:200] or f"ended with status {status}"
-    known = code if isinstance(code, int) and 0 < code < INTERNAL else COMMAND_FAILED
+    if not isinstance(code, int) or code <= 0 or (code >= INTERNAL and not is_ours):
+        code = COMMAND_FAILED
     details = answer.get("details")
-    return CniError(known, f"{verb}: {said}", details if isinstance(details, str) else "")
+    return CniError(code, f"{verb}: {said}", details if isinstance(details, str) else "")
 
 
 def _of(network: Network, plugin: dict[str, Any], error: CniError) -> CniError:
     where = f"{network['interface']} ({network['name']}): {plugin['type']}"
-    return CniError(error.code, f"{where}: {error.msg}", error.details)
+    said = error.msg
+    if plugin["type"] == TYPE:  # which knows of one interface, and so of no other's annotations
+        for kind in (pod_annotations.GUARANTEE, pod_annotations.ANSWERS):
+            annotation = pod_annotations.path(f"{kind}.{network['interface']}")
+            said = said.replace(pod_annotations.path(kind), annotation)
+            if error.code == NO_BANDWIDTH and kind == pod_annotations.GUARANTEE:
+                where = f"{annotation}: {where}"
+    return CniError(error.code, f"{where}: {said}", error.details)
 
 
 def _program(plugin: dict[str, Any]) -> str:

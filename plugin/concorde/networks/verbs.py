@@ -122,6 +122,13 @@ def _asked(request: Request, settings: Identity) -> tuple[list[Network], list[Fo
     declared = translation.forwards(given.get(translation.FORWARD))
     if declared and not selections:
         raise invalid(declared[0].path, f"the pod has no further interface: {selection.NETWORKS} names none")
+    interfaces = [one.interface for one in selections]
+    for name, interface in pod_annotations.promises(given).items():
+        if interface not in interfaces:
+            further = ", ".join(interfaces) or "none"
+            raise invalid(
+                pod_annotations.path(name), f"{interface} is no further interface of the pod: {further}"
+            )
     found: list[Network] = []
     for one in selections:
         plugins = definitions.plugins(one, settings, request.version, given)

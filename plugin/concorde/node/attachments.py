@@ -76,8 +76,13 @@ def _leave(book: Ledger, key: Key, stays: bool) -> None:
     _take_out(book, entry)
     if there and stays:
         kernel.open_port(entry)
+    gone = book.gives_up(entry)
+    if gone is not None:
+        kernel.give_up(gone, [tree for tree in book.trees() if tree != gone])
     with book:
         book.leave(key)
+        if gone is not None:
+            book.replace_tree(gone, None)
 
 
 def _take_out(book: Ledger, entry: Entry) -> None:
@@ -124,7 +129,7 @@ def check(expected: Entry, settings: Settings | None, directory: str) -> None:
     with NodeLock(directory):
         book = ledger.Ledger(directory)
         trees, entries = book.trees(), book.entries()
-        tree = book.former(settings.tree) if settings else None
+        tree = book.former(settings.tree, expected.network) if settings else None
         found = next((entry for entry in entries if entry.key == expected.key), None)
         if found is None or (settings is not None and tree is None):
             raise CniError(CHECK_FAILED, f"the node's ledger has no entry for {expected.who}")
@@ -138,7 +143,7 @@ def check(expected: Entry, settings: Settings | None, directory: str) -> None:
     said = {**vars(found), **{name: getattr(expected, name) for name in others}}
     if said != vars(expected):
         raise CniError(CHECK_FAILED, f"the node's ledger says {said}; expected {vars(expected)}")
-    for difference in _pressing(differences):
+    for difference in _pressing(differences, settings):
         if difference.key in (None, expected.key):
             raise CniError(CHECK_FAILED, difference.text)
 
@@ -152,7 +157,7 @@ def status(network: Configuration, settings: Settings | None, beforehand: bool =
         trees, entries = book.trees(), book.entries()
         if entries:
             kernel.learn(trees)
-        tree = book.former(settings.tree) if settings else None
+        tree = book.former(settings.tree, network.name) if settings else None
         # Before the first ADD nothing is there; a configuration that may change is taken on by the next ADD.
         wanted = [one for one in trees if one != tree] + ([settings.tree] if settings else [])
         state, found = kernel.compare(wanted, entries)
@@ -170,7 +175,7 @@ def status(network: Configuration, settings: Settings | None, beforehand: bool =
             return
     if beforehand:
         return
-    if texts := [difference.text for difference in _pressing(found) if trees or entries]:
+    if texts := [difference.text for difference in _pressing(found, settings) if trees or entries]:
         raise CniError(NOT_AVAILABLE, f"{texts[0]} (differences: {len(texts)})", "\n".join(texts))
 
 
@@ -290,12 +295,14 @@ def _mac(value: object) -> str:
     return text
 
 
-def _pressing(found: list[Difference]) -> list[Difference]:
-    return [difference for difference in found if not difference.waits]
+def _pressing(found: list[Difference], settings: Settings | None) -> list[Difference]:
+    """Those that concern a network: of its own uplink, or of none, and no other's."""
+    own = ("", settings.tree.uplink) if settings else None
+    return [one for one in found if not one.waits and (own is None or one.uplink in own)]
 
 
 def _enter(book: Ledger, settings: Settings | None, entry: Entry) -> None:
-    former = book.former(settings.tree) if settings else None
+    former = book.former(settings.tree, entry.network) if settings else None
     if not entry.is_ours:
         _bury_the_dead(book, entry)
     with book:
@@ -308,12 +315,15 @@ def _enter(book: Ledger, settings: Settings | None, entry: Entry) -> None:
             kernel.abandon(former.uplink)
         _repair(book, settings, fresh=former is None)
     except Exception as error:
-        if not isinstance(error, CniError):  # a repair raises those before it touches anything
+        touched = not isinstance(error, CniError)  # a repair raises those before it touches anything
+        if touched:
             _clear(book, entry)
         with book:
             book.leave(entry.key)
             if settings is not None:
                 book.replace_tree(settings.tree, former)
+        if touched and settings is not None and former is None:
+            kernel.give_up(settings.tree, book.trees())
         raise
 
 
@@ -353,13 +363,7 @@ def _repair(book: Ledger, settings: Settings | None, fresh: bool) -> None:
     if settings is None:  # the trees are of those who have promises
         kernel.repair(book.trees(), book.entries(), tables_only=True)
         return
-    own = settings.tree
-    kernel.repair(
-        book.trees(),
-        book.entries(),
-        take_over=own if settings.take_over else None,
-        fresh=own if fresh else None,
-    )
+    kernel.repair(book.trees(), book.entries(), own=settings.tree, take_over=settings.take_over, fresh=fresh)
 
 
 def _clear(book: Ledger, entry: Entry) -> None:

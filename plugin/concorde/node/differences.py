@@ -26,8 +26,9 @@ _SPECIAL = {
 class Difference:
     """One difference: what it is, and what repairs it.
 
-    `key` names the attachment it concerns, if one. `nft` is one transaction, or part of one; `port` is what
-    rtnetlink.close_port() is given. What `waits` does no harm until somebody repairs.
+    `key` names the attachment it concerns, if one, and `uplink` the link, if it is of a tree. `nft` is one
+    transaction, or part of one; `port` is what rtnetlink.close_port() is given. What `waits` does no harm
+    until somebody repairs.
     """
 
     def __init__(
@@ -39,6 +40,7 @@ class Difference:
         port: tuple[str, str, bool] | None = None,
         waits: bool = False,
         ip: str = "",
+        uplink: str = "",
     ) -> None:
         self.text = text
         self.tc = tc
@@ -47,6 +49,7 @@ class Difference:
         self.port = port
         self.waits = waits
         self.ip = ip
+        self.uplink = uplink
 
 
 def differences(
@@ -70,8 +73,11 @@ def differences(
 def _of_uplink(tree: Tree, entries: list[Entry], state: State) -> list[Difference]:
     uplink = state.uplinks.get(tree.uplink)
     if uplink is None:
-        return [Difference(f"the uplink {tree.uplink} is missing")]
-    return [*_of_tree(tree, entries, uplink), *_of_neighbours(tree, uplink)]
+        return [Difference(f"the uplink {tree.uplink} is missing", uplink=tree.uplink)]
+    found = [*_of_tree(tree, entries, uplink), *_of_neighbours(tree, uplink)]
+    for difference in found:
+        difference.uplink = tree.uplink
+    return found
 
 
 def _of_tree(tree: Tree, entries: list[Entry], uplink: UplinkState) -> list[Difference]:

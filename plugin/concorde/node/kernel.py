@@ -10,7 +10,7 @@ from edge import netlink as nl
 
 from .. import batches, links, rtnetlink, tools
 from ..cni import UPLINK_CONFLICT, CniError
-from . import connections, htb, nfnetlink, tables, tunnels, uplinks
+from . import connections, htb, marks, nfnetlink, tables, tunnels, uplinks
 from .records import of_tree, promised
 
 TYPE_CHECKING = False
@@ -133,22 +133,25 @@ def repair(
     trees: Sequence[Tree],
     entries: list[Entry],
     *,
-    take_over: Tree | None = None,
-    fresh: Tree | None = None,
+    own: Tree | None = None,
+    take_over: bool = False,
+    fresh: bool = False,
     tables_only: bool = False,
 ) -> list[str]:
     """Compare all with the ledger, put it right, and return what was wrong.
 
-    `take_over` is the tree that may take somebody else's place, `fresh` one that the ledger did not know
-    before; with `tables_only` trees are left as they are. Raises CniError 106 when somebody else configured
-    an uplink, tools.CommandError and OSError.
+    `own` is the tree that it is about: with `take_over` it may take somebody else's place, `fresh` says that
+    the ledger did not know it before, and another's uplink may be missing. Without, one that is missing is an
+    error once all else is repaired. With `tables_only` trees are left as they are. Raises CniError 106 when
+    somebody else configured an uplink, tools.CommandError and OSError.
     """
     state, found = compare(trees, entries)
     if tables_only:
         found = [difference for difference in found if not difference.tc and not difference.ip]
     else:
         for tree in trees:
-            _require_uplink(tree, state, tree == take_over, tree == fresh)
+            if tree == own or tree.uplink in state.uplinks:
+                _require_uplink(tree, state, tree == own and take_over, tree == own and fresh)
     _apply(
         "".join(difference.tc for difference in found),
         [difference.nft for difference in found],
@@ -158,6 +161,9 @@ def repair(
         if difference.port is not None:
             _if_there(rtnetlink.close_port, *difference.port)
     _learn_tracking()
+    if own is None and not tables_only:
+        for tree in trees:
+            _require_uplink(tree, state, take_over=True, fresh=False)
     return [difference.text for difference in found if not difference.waits]
 
 
@@ -232,14 +238,22 @@ def abandon(uplink: str) -> None:
             pass  # it had none, or is gone
 
 
-def dismantle(uplink: str) -> bool:
-    """Take away the tree, if there is an uplink, and the tables, for good; whether there were tables.
+def give_up(tree: Tree, rest: Sequence[Tree]) -> None:
+    """Take a tree away, and what tables say of it; `rest` are the others. Raises OSError."""
+    abandon(tree.uplink)
+    families = ("ip", "ip6") if links.has_ipv6() else ("ip",)
+    chains = [chain for chain in marks.chains(rest) if chain[0] in families]
+    try:  # noqa: SIM105 - importing contextlib costs a millisecond
+        batches.run_all(("nft", "".join(tables.chain(*chain, rest) for chain in chains)))
+    except tools.CommandError:
+        pass  # they are not as made, which is a difference
 
-    Raises tools.CommandError.
-    """
+
+def dismantle(trees: Sequence[Tree]) -> bool:
+    """Take away the trees and the tables, for good; whether there were tables. Raises tools.CommandError."""
     from .observe import FAMILIES, observe
 
-    if uplink:
+    for uplink in _uplinks(trees):
         abandon(uplink)
     there = observe().families
     present = [family for family in FAMILIES if family in there]

@@ -169,18 +169,32 @@ class Ledger(Database):
         """The trees' parameters, by uplink and direction; there are some once there was an ADD."""
         return [self._tree(row) for row in self._database.execute(f"SELECT {_OF_TREE} FROM tree")]
 
-    def tree(self) -> Tree | None:
-        """That of the node's uplink, as yet the only one that is admitted."""
-        return next(iter(self.trees()), None)
-
     def tree_of(self, entry: Entry) -> Tree | None:
         """The tree that has an entry's classes."""
         return next((tree for tree in self.trees() if tree.key == entry.tree), None)
 
-    def former(self, tree: Tree) -> Tree | None:
-        """The one in whose place a tree would come: of its uplink, or of another, as one is admitted."""
+    def former(self, tree: Tree, network: str) -> Tree | None:
+        """The one in whose place a tree of a network would come.
+
+        That of its uplink, the one that the network is in, as it has one uplink, or one that nobody is in.
+        """
         trees = [one for one in self.trees() if one.direction == tree.direction]
-        return next((one for one in trees if one.uplink == tree.uplink), trees[0] if trees else None)
+        for one in trees:
+            if one.uplink == tree.uplink:
+                return one
+        entries = self.entries() if trees else []
+        within = [(one, {entry.network for entry in of_tree(one, entries)}) for one in trees]
+        places = sorted(within, key=lambda place: network not in place[1])
+        return next((one for one, networks in places if network in networks or not networks), None)
+
+    def gives_up(self, entry: Entry) -> Tree | None:
+        """The tree that goes with an entry: who leaves it is the last there, and the node has another."""
+        trees = self.trees()
+        if len(trees) < 2:
+            return None
+        tree = next((one for one in trees if one.key == entry.tree), None)
+        left = [] if tree is None else of_tree(tree, self.entries())
+        return tree if [one.key for one in left] == [entry.key] else None
 
     def replace_tree(self, former: Tree | None, tree: Tree | None) -> None:
         """Write down a tree in place of another, if there are both; who was in a tree that is gone follows.
@@ -211,7 +225,7 @@ class Ledger(Database):
         One that only its own network has relied on so far may change, if what is promised still fits.
         Raises CniError 105 and 106.
         """
-        former = self.former(tree)
+        former = self.former(tree, network)
         if former is None or former == tree:
             return
         entries = of_tree(former, self.entries())
@@ -352,7 +366,7 @@ class Ledger(Database):
         """
         if tree is not None:
             self.require(tree, entry.network)
-            former = self.former(tree)
+            former = self.former(tree, entry.network)
             if former != tree:
                 self.replace_tree(former, tree)
             # What was promised before may be more, of a version that promised more of the same capacity.

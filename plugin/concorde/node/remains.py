@@ -69,22 +69,21 @@ def forget(ports: Iterable[str], known: Iterable[int] = ()) -> None:
     batches.run_all(
         ("nft", "".join(f"delete element {e.family} {TABLE} {e.name} {{ {e.text} }}\n" for e in gone))
     )
-    uplink = uplink_of_tree()
-    if uplink is None or not given:
-        return
-    present = tools.run("tc", "class", "show", "dev", uplink).split()
     names = {htb.handle(of) for minor in given.values() for of in (minor, htb.best_effort(minor))}
-    lines = [f"class delete dev {uplink} classid {name}\n" for name in sorted(names & {*present})]
-    batches.run_all(("tc", "".join(lines)))
+    for uplink in uplinks_of_trees() if given else ():
+        present = tools.run("tc", "class", "show", "dev", uplink).split()
+        lines = [f"class delete dev {uplink} classid {name}\n" for name in sorted(names & {*present})]
+        batches.run_all(("tc", "".join(lines)))
 
 
-def uplink_of_tree() -> str | None:
-    """The interface that has our tree. Raises tools.CommandError."""
+def uplinks_of_trees() -> list[str]:
+    """The interfaces that have a tree of ours. Raises tools.CommandError."""
     words = tools.run("tc", "qdisc", "show").splitlines()
-    for line in map(str.split, words):
-        if line[:3] == ["qdisc", "htb", htb.MAJOR] and "dev" in line and "root" in line:
-            return line[line.index("dev") + 1]
-    return None
+    return [
+        line[line.index("dev") + 1]
+        for line in map(str.split, words)
+        if line[:3] == ["qdisc", "htb", htb.MAJOR] and "dev" in line and "root" in line
+    ]
 
 
 def _quoted(part: str) -> str:

@@ -13,7 +13,10 @@ if TYPE_CHECKING:
 
 NOTHING = "the ledger is empty: no pod is attached\n"
 _NONE = "-"
-_HEADINGS = "CLASS", "NETWORK", "POD", "ADDRESS", "GUARANTEE", "ANSWERS", "ON UPLINK", "CEIL", "DROPPED"
+_HEADINGS = (
+    *("CLASS", "NETWORK", "POD", "ADDRESS", "UPLINK"),
+    *("GUARANTEE", "ANSWERS", "ON UPLINK", "CEIL", "DROPPED"),
+)
 
 
 def dropped(entries: list[Entry]) -> dict[tuple[str, str, str], int]:
@@ -28,41 +31,43 @@ def dropped(entries: list[Entry]) -> dict[tuple[str, str, str], int]:
     return total
 
 
-def as_json(tree: Tree | None, entries: list[Entry], dropped: dict[tuple[str, str, str], int]) -> str:
+def as_json(trees: list[Tree], entries: list[Entry], dropped: dict[tuple[str, str, str], int]) -> str:
     """One object; rates in bits per second of layer 2 on the uplink in full frames, promised ones as given.
 
     `capacity`, `reserve` and `default` are of the wire.
     """
     import json  # not above: `concorde metrics` does without
 
-    whole = None
-    if tree is not None:
-        total = promised(of_tree(tree, entries))
-        whole = {
-            "uplink": tree.uplink,
-            "capacity": tree.capacity,
-            "reserve": tree.reserve,
-            "controlPorts": list(tree.ports),
-            "frameOverhead": tree.overhead,
-            "segment": bool(tree.segment),
-            "promised": total,
-            "free": tree.promisable - total,
-            "default": htb.default_rate(tree, total),
-        }
     attachments = [{**_attachment(entry), "dropped": dropped.get(entry.key, 0)} for entry in entries]
-    return json.dumps({"tree": whole, "attachments": attachments}, indent=1) + "\n"
+    told = {"trees": [_tree(tree, entries) for tree in trees], "attachments": attachments}
+    return json.dumps(told, indent=1) + "\n"
 
 
-def as_table(tree: Tree | None, entries: list[Entry], dropped: dict[tuple[str, str, str], int]) -> str:
-    """The tree's sums, then a row for each attachment, those with a guarantee there first."""
-    if tree is None and not entries:
+def as_table(trees: list[Tree], entries: list[Entry], dropped: dict[tuple[str, str, str], int]) -> str:
+    """The trees' sums, then a row for each attachment, those with a guarantee there first."""
+    if not (trees or entries):
         return NOTHING
     rows: list[tuple[str, ...]] = [_HEADINGS]
     for entry in sorted(entries, key=lambda entry: (not entry.rate, entry.minor or 0)):
         rows.append((*_row(entry), str(dropped.get(entry.key, 0))))
     widths = [max(map(len, column)) for column in zip(*rows)]
     lines = ["  ".join(cell.ljust(width) for cell, width in zip(row, widths)).rstrip() for row in rows]
-    return "\n".join([*(_sums(tree, entries) if tree else []), *lines]) + "\n"
+    return "\n".join([*(line for tree in trees for line in _sums(tree, entries)), *lines]) + "\n"
+
+
+def _tree(tree: Tree, entries: list[Entry]) -> dict[str, object]:
+    total = promised(of_tree(tree, entries))
+    return {
+        "uplink": tree.uplink,
+        "capacity": tree.capacity,
+        "reserve": tree.reserve,
+        "controlPorts": list(tree.ports),
+        "frameOverhead": tree.overhead,
+        "segment": bool(tree.segment),
+        "promised": total,
+        "free": tree.promisable - total,
+        "default": htb.default_rate(tree, total),
+    }
 
 
 def _sums(tree: Tree, entries: list[Entry]) -> list[str]:
@@ -81,9 +86,10 @@ def _row(entry: Entry) -> tuple[str, ...]:
     address = _NONE if entry.address is None else addresses.dotted(entry.address)
     who = entry.network, entry.pod or entry.container, address
     if entry.minor is None or not entry.rate:
-        return (_NONE, *who, _NONE, _NONE, _NONE, _NONE)
+        return (_NONE, *who, *(_NONE,) * 5)
     promised = [messages.rate(given) if given else _NONE for given in (entry.guarantee, entry.answers)]
-    return (htb.handle(entry.minor), *who, *promised, messages.rate(entry.rate), messages.rate(entry.ceil))
+    rates = messages.rate(entry.rate), messages.rate(entry.ceil)
+    return (htb.handle(entry.minor), *who, entry.uplink, *promised, *rates)
 
 
 def _attachment(entry: Entry) -> dict[str, object]:
@@ -94,6 +100,7 @@ def _attachment(entry: Entry) -> dict[str, object]:
         "pod": entry.pod or None,
         "address": None if entry.address is None else addresses.dotted(entry.address),
         "class": None if entry.minor is None or not entry.rate else htb.handle(entry.minor),
+        "uplink": entry.uplink or None,
         "bestEffort": None if entry.minor is None else htb.handle(htb.best_effort(entry.minor)),
         "guarantee": entry.guarantee,
         "answers": entry.answers,

@@ -72,7 +72,7 @@ class Sight:
     """What a node holds at a moment of rest."""
 
     def __init__(self, raw: Document) -> None:
-        self.tree: Document | None = raw["ledger"]["tree"]
+        self.tree: Document | None = next(iter(raw["ledger"]["trees"]), None)
         self.rows = {
             entry["container"]: Row(
                 *(entry[key] for key in ("address", "class", "bestEffort", "guarantee", "rate", "ceil"))

@@ -24,7 +24,7 @@ def main(state: str, version: int) -> None:
     """Read the ledger whole, and write the files in its place."""
     path = ledger.path(f"{state}/node")
     book = Ledger(f"{state}/node")
-    tree, entries, leases, last = book.tree(), book.entries(), book.leases(), book.last_given()
+    trees, entries, leases, last = book.trees(), book.entries(), book.leases(), book.last_given()
     reserved = book._database.execute("SELECT network, address, port FROM reserved")
     book.close()
     Path(path).unlink()
@@ -43,7 +43,7 @@ def main(state: str, version: int) -> None:
         store.close()
     if version:
         file = made(path, migration._LEDGER, version)
-        if tree is not None:
+        for tree in trees:
             insert(file, "tree", {**vars(tree), "ports": " ".join(map(str, tree.ports))})
         for entry in entries:
             if version > 1 or entry.minor is not None:

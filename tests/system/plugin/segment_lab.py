@@ -112,14 +112,19 @@ class Lab:
         previous: Document,
         forward: object = None,
         netns: str | None = None,
+        promises: Document | None = None,
+        cluster: str = "a",
     ) -> Document:
-        """One of `concorde-networks`."""
-        given = {NETWORKS: networks if isinstance(networks, str) else json.dumps(networks)}
+        """One of `concorde-networks`; `promises` are further annotations."""
+        given = {
+            NETWORKS: networks if isinstance(networks, str) else json.dumps(networks),
+            **(promises or {}),
+        }
         if forward is not None:
             given[FORWARD] = json.dumps(forward)
         document = {
             "cniVersion": "1.1.0",
-            "name": "cluster-a",
+            "name": f"cluster-{cluster}",
             "type": "concorde-networks",
             "runtimeConfig": {ANNOTATIONS: given},
             "prevResult": previous,
@@ -145,7 +150,8 @@ class Lab:
 
     def left(self) -> Any:
         """What attachments leave on the node: links, leases and tables."""
-        links = {link["ifname"] for link in self.node.show("ip", "-j", "link")} - {"eb", "cni-a", "cni-ours"}
+        names = {link["ifname"] for link in self.node.show("ip", "-j", "link")}
+        links = {name for name in names if name != "eb" and not name.startswith(("cni-", "dev-"))}
         leases = self.node.run("find", "/run", "-path", "*ipam*", "-name", "[0-9]*.[0-9]*").split()
         tables = self.node.run("nft", "list", "tables").split("\n")
         records = self.node.run("find", "/run/concorde-networks", "-name", "*@*")

@@ -139,7 +139,9 @@ def test_a_pod_is_named_and_its_link_told(pair: Pair) -> None:
     assert (labels["namespace"], labels["pod"], guarantee, others) == ("web", "a-1", 1e6, [])
     book = json.loads(pair.node.run(pair.node.plugin, "ledger", "--json"))
     for name in ("promised", "free"):
-        assert found[f"concorde_uplink_{name}_bits_per_second"] == [({"device": "eth0"}, book["tree"][name])]
+        assert found[f"concorde_uplink_{name}_bits_per_second"] == [
+            ({"device": "eth0"}, book["trees"][0][name])
+        ]
 
 
 def test_enforcement_pod_is_told_too(node: Node) -> None:

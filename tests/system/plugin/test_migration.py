@@ -37,7 +37,7 @@ from concorde.node.ledger import Ledger
 version, = sqlite3.connect(sys.argv[2] + "/node/ledger.sqlite").execute("PRAGMA user_version").fetchone()
 book = Ledger(sys.argv[2] + "/node", reading=True)
 leases = {str(key): [str(one.terms), one.link and one.link.address] for key, one in book.leases().items()}
-print(json.dumps([version, vars(book.tree()), [vars(entry) for entry in book.entries()], leases]))
+print(json.dumps([version, vars(book.trees()[0]), [vars(entry) for entry in book.entries()], leases]))
 """
 
 

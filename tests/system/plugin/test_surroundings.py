@@ -222,7 +222,7 @@ def test_the_uplink_is_the_way_that_the_overlay_takes(node: Node, made: list[str
         "the uplink is eth0, and packets of flannel.1 leave by eth1: write down uplink eth1",
     )
     assert taken(node, on_uplink(uplink=None)) == []
-    assert ledger(node)["tree"]["uplink"] == "eth1"
+    assert [tree["uplink"] for tree in ledger(node)["trees"]] == ["eth1"]
     assert node.call("STATUS", "", on_uplink(uplink="eth1")) == {}
 
 

@@ -327,7 +327,7 @@ def test_uplink_and_capacity_are_the_default_routes_and_the_drivers(node: Node) 
     assert refused["msg"] == "capacity: missing, and the kernel does not report the speed of tap0"
     node.run("/usr/bin/python3", "-c", SET_SPEED, "tap0", "2500")
     added(node, "A-1", on_uplink("100M", uplink=None, capacity=None))
-    tree = ledger(node)["tree"]
+    (tree,) = ledger(node)["trees"]
     assert (tree["uplink"], tree["capacity"]) == ("tap0", 2_500_000_000)
 
 

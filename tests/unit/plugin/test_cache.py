@@ -71,3 +71,25 @@ def test_nothing_in_a_cache_is_a_bug(tmp_path_factory: pytest.TempPathFactory, c
     (directory / "one").write_bytes(content)
     (directory / "two").write_bytes(kept([PLUGIN], config=b64encode(content).decode()))
     cache.read([str(directory)])
+
+
+def test_a_record_of_further_interfaces_tells_what_this_plugin_attached() -> None:
+    end = {"name": "net1", "sandbox": "/run/netns/x"}
+    answer = {"interfaces": [end], "ips": [{"address": "10.10.0.2/24"}]}
+    ours = {"type": "concorde", "name": "plant"}
+    networks: list[dict[str, Any]] = [
+        {"interface": "net1", "plugins": [{"type": "bridge"}, ours], "results": [answer, answer]},
+        {"interface": "net2", "plugins": [ours], "results": []},  # its ADD did not end
+    ]
+    record = {"container": "A-1", "interface": "eth0", "pod": "default/a", "networks": networks}
+    (kept,) = cache.attachments(json.dumps(record).encode(), "file")
+    assert vars(kept) == {
+        "document": {**ours, "prevResult": answer},
+        "follows": True,
+        "container": "A-1",
+        "interface": "net1",
+        "pod": "default/a",
+        "addresses": ["10.10.0.2/24"],
+        "path": "file",
+        "netns": "/run/netns/x",
+    }

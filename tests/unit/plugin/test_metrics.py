@@ -12,7 +12,9 @@ from prometheus_client.openmetrics.parser import text_string_to_metric_families
 from prometheus_client.openmetrics.parser import text_string_to_metric_families as parsed
 
 TREE = Tree("eth0", 1_000_000_000, 20_000_000, (22,), overhead=0)
-FIRST = Entry("a", "c1", "eth0", "ns/p1", addresses.parse("10.0.0.2"), "br", "v1", 100, 103, 200, minor=0x10)
+FIRST = Entry(
+    "a", "c1", "eth0", "ns/p1", addresses.parse("10.0.0.2"), "br", "v1", 100, 103, 200, 0x10, uplink="eth0"
+)
 SECOND = Entry("a", "c2", "eth0", "", addresses.parse("10.0.0.3"), "br", "v2", None, 0, 0)
 TERMS = {FIRST.key: Terms("node", 100, None, None, None, 7), SECOND.key: Terms("pod", None, 50, 51, 3200)}
 UPLINK = {
@@ -32,14 +34,22 @@ def rendered(*arguments: Any) -> dict[str, list[tuple[dict[str, str], float]]]:
 
 
 def test_a_link_tells_what_is_promised_and_free() -> None:
-    found = rendered(TREE, [FIRST, SECOND], TERMS, UPLINK, {}, 0, {})
+    found = rendered([TREE], [FIRST, SECOND], TERMS, {"eth0": UPLINK}, {}, 0, {})
     for name, value in (("capacity", 1e9), ("reserve", 2e7), ("promised", 103), ("free", 1e9 - 2e7 - 103)):
         assert found[f"concorde_uplink_{name}_bits_per_second"] == [({"device": "eth0"}, value)]
     assert found["concorde_attachments"] == [({"network": "a"}, 2)]
 
 
+def test_each_link_has_its_own_promises() -> None:
+    found = rendered([TREE, Tree("eth1", 100, 0, (), overhead=0)], [FIRST], {}, {}, {}, 0, {})
+    assert found["concorde_uplink_promised_bits_per_second"] == [
+        ({"device": "eth0"}, 103),
+        ({"device": "eth1"}, 0),
+    ]
+
+
 def test_a_class_says_whose_it_is() -> None:
-    found = rendered(TREE, [FIRST, SECOND], TERMS, UPLINK, {}, 0, {})
+    found = rendered([TREE], [FIRST, SECOND], TERMS, {"eth0": UPLINK}, {}, 0, {})
     at = {"at": "uplink", "device": "eth0"}
     pod = {"network": "a", "namespace": "ns", "pod": "p1", "port": "v1"}
     assert found["concorde_class_sent_bytes_total"] == [
@@ -58,7 +68,7 @@ def test_a_class_says_whose_it_is() -> None:
 
 def test_a_class_within_a_pod_is_told_apart_and_what_was_not_seen_is_counted() -> None:
     within = {"v2": Counters(7, 1, 0, 0, 0)}
-    found = rendered(None, [FIRST, SECOND], TERMS, {}, within, 3, {})
+    found = rendered([], [FIRST, SECOND], TERMS, {}, within, 3, {})
     (labels, value), *others = found["concorde_class_sent_bytes_total"]
     assert (labels["at"], labels["class"], value, others) == ("pod", "1:1", 7, [])
     assert (labels["pod"], "namespace" in labels) == ("c2", False)  # no runtime told its name
@@ -67,18 +77,20 @@ def test_a_class_within_a_pod_is_told_apart_and_what_was_not_seen_is_counted() -
 
 
 def test_what_was_refused_is_told_of_whom_it_is_known() -> None:
-    found = rendered(None, [FIRST, SECOND], {}, {}, {}, 0, {FIRST.key: 9})
+    found = rendered([], [FIRST, SECOND], {}, {}, {}, 0, {FIRST.key: 9})
     pod = {"network": "a", "namespace": "ns", "pod": "p1", "port": "v1"}
     assert found["concorde_refused_packets_total"] == [(pod, 9)]
 
 
 def test_a_class_that_the_kernel_lacks_is_not_made_up() -> None:
-    found = rendered(TREE, [FIRST], {}, {}, {}, 0, {})
+    found = rendered([TREE], [FIRST], {}, {}, {}, 0, {})
     assert not any(name.startswith("concorde_class") for name in found)
 
 
 def test_only_types_that_node_exporter_knows_and_no_timestamps() -> None:
-    text = metrics.render(TREE, [FIRST, SECOND], TERMS, UPLINK, {"v2": Counters(7, 1, 0, 0, 0)}, 0, {})
+    text = metrics.render(
+        [TREE], [FIRST, SECOND], TERMS, {"eth0": UPLINK}, {"v2": Counters(7, 1, 0, 0, 0)}, 0, {}
+    )
     types = {line.split()[-1] for line in text.splitlines() if line.startswith("# TYPE")}
     assert types == {"gauge", "counter"}
     samples = [line for line in text.splitlines() if not line.startswith("#")]

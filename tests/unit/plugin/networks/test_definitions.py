@@ -105,3 +105,15 @@ def test_a_mistake_is_named_with_its_path(node: Node, config: object, path: str)
 def test_a_capability_that_nobody_declares_is_refused_where_it_was_asked(node: Node) -> None:
     with pytest.raises(CniError, match=r"^networks\[0\].mac: no plugin of .* declares this capability"):
         node.plugins({"type": "bridge", "capabilities": {"ips": True}}, mac="02:00:00:00:00:01")
+
+
+def test_a_promise_is_refused_where_nobody_would_keep_it(node: Node) -> None:
+    given = {"concorde.contmec.dev/egress-guarantee.net1": "1M"}
+    ours: dict[str, Any] = {"type": "concorde", "capabilities": {CAPABILITY: True}}
+    for config in ({"type": "bridge", "capabilities": {CAPABILITY: True}}, {"type": "concorde"}):
+        with pytest.raises(CniError, match=r"egress-guarantee\.net1.*nobody would keep it") as caught:
+            node.plugins(config, given)
+        assert caught.value.code == INVALID_CONFIGURATION
+    (_, last) = node.plugins({"plugins": [{"type": "bridge"}, ours]}, given)
+    assert last["runtimeConfig"] == {CAPABILITY: {"concorde.contmec.dev/egress-guarantee": "1M"}}
+    assert node.plugins({"type": "bridge"}, {"concorde.contmec.dev/egress-guarantee.net2": "1M"})

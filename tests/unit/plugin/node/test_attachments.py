@@ -211,7 +211,7 @@ def test_the_first_promise_plants_the_tree_and_the_next_adds_its_class(
         text for asked in noting.asked for tool, text in asked[1:] if asked[0] == "batches" and tool == "tc"
     ]
     assert htb.plant(TREE, GIGA, fair=False) in tree
-    assert Ledger(directory).tree() == TREE
+    assert Ledger(directory).trees() == [TREE]
     noting.asked.clear()
     enter(directory, entry("A-2", address=0xAC100103, port="veth2"), settings())
     assert kinds(noting) == ["set", "close", "batches"]
@@ -255,7 +255,7 @@ def test_somebody_elses_uplink_is_left_as_it_is(noting: NotingKernel, directory:
     noting.has_uplink("tbf 1:")
     with pytest.raises(CniError, match="somebody else configured eth0"):
         enter(directory, entry(), settings())
-    assert (noting.asked, entered(directory), Ledger(directory).tree()) == ([], [], None)
+    assert (noting.asked, entered(directory), Ledger(directory).trees()) == ([], [], [])
     enter(directory, entry(), settings(take_over=True))
     assert entered(directory) == ["A-1"]
 
@@ -271,7 +271,7 @@ def test_a_node_that_gets_another_uplink_loses_the_tree_of_the_former(
     noting.has_uplink("default")
     enter(directory, entry(), settings())
     assert noting.asked[0] == ("batch", "tc", "qdisc delete dev eth9 root handle c0de:\n")
-    assert Ledger(directory).tree() == TREE
+    assert Ledger(directory).trees() == [TREE]
 
 
 # Who goes.

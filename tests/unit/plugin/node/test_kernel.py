@@ -163,15 +163,15 @@ def test_a_repair_does_everything_and_says_what_was_wrong_unless_it_can_wait(
 @pytest.mark.parametrize(
     ("root", "classes", "options", "refused"),
     [
-        (None, {}, {}, "the uplink eth0 is missing"),
-        (None, {}, {"take_over": TREE}, "the uplink eth0 is missing"),
+        (None, {}, {"own": TREE}, "the uplink eth0 is missing"),
+        (None, {}, {"own": TREE, "take_over": True}, "the uplink eth0 is missing"),
         ("tbf 1:", {}, {}, "somebody else configured eth0"),
-        ("tbf 1:", {}, {"take_over": TREE}, ""),
+        ("tbf 1:", {}, {"own": TREE, "take_over": True}, ""),
         ("tbf 1:", {}, {"tables_only": True}, ""),
-        ("default", {}, {"fresh": TREE}, ""),
-        ("ours", {htb.ROOT: 0, htb.CONTROL: 0, htb.DEFAULT: 0}, {"fresh": TREE}, ""),
-        ("ours", {htb.ROOT: 0, 0x10: 0}, {"fresh": TREE}, "is not in this ledger"),
-        ("ours", {htb.ROOT: 0, 0x10: 0}, {"fresh": TREE, "take_over": TREE}, ""),
+        ("default", {}, {"own": TREE, "fresh": True}, ""),
+        ("ours", {htb.ROOT: 0, htb.CONTROL: 0, htb.DEFAULT: 0}, {"own": TREE, "fresh": True}, ""),
+        ("ours", {htb.ROOT: 0, 0x10: 0}, {"own": TREE, "fresh": True}, "is not in this ledger"),
+        ("ours", {htb.ROOT: 0, 0x10: 0}, {"own": TREE, "fresh": True, "take_over": True}, ""),
         ("ours", {htb.ROOT: 0, 0x10: 0}, {}, ""),
     ],
 )
@@ -192,6 +192,19 @@ def test_what_somebody_else_configured_is_not_touched_unasked(
     with pytest.raises(CniError, match=refused) as caught:
         kernel.repair([TREE], [], **options)
     assert (caught.value.code, noting.asked) == (UPLINK_CONFLICT, [])
+
+
+def test_an_uplink_that_is_gone_keeps_nothing_of_the_others_from_repair(
+    monkeypatch: pytest.MonkeyPatch, noting: NotingKernel
+) -> None:
+    found_by(monkeypatch, noting, Difference("a class", tc="1\n"))
+    trees = [TREE, Tree("eth1", GIGA, 0, ())]
+    noting.has_uplink("ours", {})
+    assert kernel.repair(trees, [], own=TREE) == ["a class"]
+    noting.asked.clear()
+    with pytest.raises(CniError, match="the uplink eth1 is missing"):
+        kernel.repair(trees, [])
+    assert noting.asked == [("batches", tc("1\n"), ("nft", ""), ("ip", ""))]
 
 
 def test_a_comparison_looks_at_the_uplink_and_finds_nothing_where_all_is_as_it_should_be(
@@ -248,11 +261,11 @@ def test_what_is_dismantled_are_the_tables_that_there_are(
     families: set[str], lines: int, noting: NotingKernel
 ) -> None:
     noting.state.families = families
-    assert kernel.dismantle("") is bool(families)
+    assert kernel.dismantle(()) is bool(families)
     ((_, (tool, text)),) = noting.asked
     assert (tool, text.count("delete table ")) == ("nft", lines)
     assert all(f"delete table {family} concorde\n" in text for family in families)
-    kernel.dismantle("eth1")
+    kernel.dismantle([Tree("eth1", GIGA, 0, ())])
     assert ("batch", "tc", "qdisc delete dev eth1 root handle c0de:\n") in noting.asked
 
 

@@ -70,7 +70,7 @@ def test_another_networks_promises_hold_the_configuration(tmp_path: Path) -> Non
     other = Tree("eth0", 10 * GIGA, 200_000_000, (22,))
     assert refused(ledger, entry("B-1", 1, 2, network="cluster-b"), other).code == UPLINK_CONFLICT
     admit(ledger, entry("A-2", 1, 3), other)
-    assert ledger.tree() == other
+    assert ledger.trees() == [other]
     assert refused(ledger, entry("A-3", 1, 4), Tree("eth0", GIGA, 0, (22,))).code == NO_BANDWIDTH
     assert refused(ledger, entry("A-3", 1, 4), Tree("eth1", 10 * GIGA, 0, ())).code == UPLINK_CONFLICT
 
@@ -96,6 +96,35 @@ def test_each_uplink_has_a_tree_and_promises_of_its_own(tmp_path: Path) -> None:
     with ledger:
         ledger.replace_tree(larger, None)
     assert ledger.trees() == [TREE]
+
+
+def test_a_network_has_one_uplink_and_nobodys_tree_gives_way(tmp_path: Path) -> None:
+    ledger = Ledger(str(tmp_path))
+    small, third = Tree("eth1", GIGA, 0, ()), Tree("eth2", GIGA, 0, ())
+    plant = entry("A-2", 0, 2, port="v2", network="plant", uplink="eth1")
+    admit(ledger, entry())
+    assert ledger.former(small, "plant") is None
+    admit(ledger, plant, small)
+    assert ledger.trees() == [TREE, small]
+    for tree, network, former in (
+        (small, "cluster-b", small),  # of that uplink
+        (third, "plant", small),  # the network's own
+        (third, "cluster-b", None),
+    ):
+        assert ledger.former(tree, network) == former
+    shared = entry("B-1", 1, 3, port="v3", network="cluster-b", uplink="eth1")
+    admit(ledger, shared, small)
+    assert refused(ledger, entry("A-4", 1, 4, network="plant"), third).code == UPLINK_CONFLICT
+    assert ledger.gives_up(plant) is None
+    with ledger:
+        ledger.leave(shared.key)
+    assert ledger.gives_up(plant) == small
+    with ledger:
+        ledger.leave(plant.key)
+    assert ledger.former(third, "cluster-b") == small  # nobody is in it
+    with ledger:
+        ledger.replace_tree(small, None)
+    assert ledger.gives_up(entry()) is None  # a node keeps one
 
 
 def test_a_promise_has_a_direction_and_may_have_a_peer(tmp_path: Path) -> None:
@@ -126,4 +155,4 @@ def test_who_only_reads_has_a_moments_copy_and_makes_nothing(tmp_path: Path) -> 
     assert [vars(one) for one in reading.entries()] == [vars(entry())]
     with reading:
         reading.replace_tree(None, TREE)
-    assert (book.tree(), book.entries()) == (None, [])
+    assert (book.trees(), book.entries()) == ([], [])

@@ -69,7 +69,7 @@ def former(state: Path, of_ledger: int = 4, of_store: int = 2, pods: int = 1) ->
 
 
 def told(book: Ledger) -> tuple[Any, ...]:
-    tree = book.tree()
+    (tree,) = book.trees()
     return (
         tree and vars(tree),
         [vars(entry) for entry in book.entries()],
@@ -98,7 +98,7 @@ def test_every_older_version_is_taken_over(tmp_path: Path, of_ledger: int, of_st
     assert [(one.host_interface, one.port) for one in book.entries()] == [
         ("cni-a", names.host_veth("a", "A-0", "eth0")), ("cni-b", "veth7"),
     ]  # fmt: skip
-    tree = book.tree()
+    (tree,) = book.trees()
     assert tree is not None
     assert book.promised(tree) == 1034
     leases = book.leases()

@@ -1,0 +1,31 @@
+from __future__ import annotations
+
+import pytest
+from concorde import rebuild
+from concorde.node.records import Entry, Tree
+
+from tests.unit.plugin.node.examples import GIGA, TREE, entry
+
+PLANT, OTHER = Tree("eth1", GIGA, 0, ()), Tree("eth0", GIGA, 0, ())
+ON_PLANT = entry("A-2", 1, 2, uplink="eth1")
+
+
+@pytest.mark.parametrize(
+    ("former", "told", "entries", "trees"),
+    [
+        ([], [TREE, PLANT, TREE], [], [TREE, PLANT]),
+        ([TREE], [OTHER, OTHER], [], [OTHER]),  # a bit of the ledger's
+        ([TREE], [OTHER, TREE, PLANT], [], [TREE, PLANT]),  # networks differ
+        ([TREE, PLANT], [TREE], [ON_PLANT], [TREE, PLANT]),  # it alone tells of that
+        ([TREE, PLANT], [TREE], [entry()], [TREE]),
+        ([TREE, PLANT], [], [], [TREE, PLANT]),
+    ],
+)
+def test_each_uplink_has_the_tree_that_its_networks_tell_of(
+    former: list[Tree], told: list[Tree], entries: list[Entry], trees: list[Tree]
+) -> None:
+    said: list[str] = []
+    assert rebuild._trees(former, told, entries, said) == trees
+    assert [line.startswith("the ledger said ") for line in said] == [True] * (
+        bool(former and told) and {*map(rebuild._text, former)} != {*map(rebuild._text, trees)}
+    )
