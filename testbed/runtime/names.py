@@ -3,7 +3,7 @@
 It reads what the worker's proxy of the cluster writes (``edge.services.names``). Pods reach it as they reach
 any service: kube-dns, at the usual address of the cluster's range, each by its own node. So its port on nodes
 can be one that nobody else has, whatever else listens at 53: clusters share workers. The plugin's guard knows
-these ports (``node/tunnels.py``): elsewhere it takes one question in 2,048 for VXLAN. It knows no other
+these ports (``node/tunnels.py``): elsewhere it takes one question in 4,096 for VXLAN. It knows no other
 server: what is no service of the cluster does not exist, and that is said at once.
 """
 

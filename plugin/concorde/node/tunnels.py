@@ -40,17 +40,21 @@ READ = frozenset((family, name) for family in ("ip", "ip6") for name in _BOTH)
 _FIRST = "type filter hook prerouting priority -450"
 _HOOK = "type filter hook {} priority -10"
 # A VTEP takes the VNI bit (RFC 7348, section 5), and besides what its options make of the reserved ones: a
-# group and its two bits (gbp), a checksum's offload (remcsumrx), a protocol and its bit (gpe); anything else
-# it drops (include/net/vxlan.h; drivers/net/vxlan, vxlan_rcv).
-_LIKE_VXLAN = "@th,64,32 & 0x7b970000 0x08000000"
-# Of what begins with a random number, as questions of DNS do, one in 2,048 is like that, and so is each time
-# it is asked again. Nobody has a VTEP where names are asked for, and there is the plain form alone refused.
-# From 10053 on, as kube-dns has it, servers listen to which a service's port 53 leads: here it is theirs.
-_PLAIN_VXLAN = "@th,64,32 0x08000000 @th,120,8 0"
+# group and its two bits (gbp), a checksum's offload (remcsumrx), a protocol and its bit (gpe, which goes with
+# none of those); anything else it drops (include/net/vxlan.h; drivers/net/vxlan, vxlan_rcv).
+_LIKE_VXLAN = "@th,64,32 & 0x7f970000 0x08000000"
+_PLAIN_VXLAN = "@th,64,32 & 0xfbfffff8 0x08000000 @th,120,8 0"  # of gpe, too
+# Of what begins with a random number, as DNS does, one in 4,096 is like that, and is each time it is sent
+# again. Nobody has a VTEP where names are asked for, and there is the plain form alone refused. From 10053
+# on, as kube-dns has it, servers listen to which a service's port 53 leads: here it is theirs.
 _NAMES = "{ 53, 5353, 10053-10308 }"
+# So it is with who has sent to the pod from the port that it sends to, which a VTEP never does: it sends from
+# others (udp_flow_src_port), and to VTEPs. A source's port would say nothing: who attacks may choose it.
+_NEVER_ANSWERED = "ct state != established"
 # A first fragment that ends before that. Nobody's MTU makes one so short (RFC 1858, section 3).
 _TINY_FRAGMENT = "meta l4proto udp ip frag-off & 0x3fff == 0x2000 ip length < 256"
 _A_POD = "iifname . ip saddr @ways"
+_TOO_SHORT = f"{_TINY_FRAGMENT} {_A_POD} goto refusing", "too short to see"
 
 _REFUSE = "goto refusing"
 _TO_A_VTEP = f"udp dport @tunnels {_REFUSE}", "to a VTEP"
@@ -68,14 +72,15 @@ def chains(tracked: bool) -> dict[tuple[str, str], tuple[str, list[Rule]]]:
     `tracked` says that the kernel tracks connections of IPv4.
     """
     found = connections.chains(_REFUSE) if tracked else {}
-    for family, forms in (("ip", _FROM_A_POD), ("ip6", [])):
+    forms_from_a_pod = [*_forms(_A_POD, "from a pod", tracked), _TOO_SHORT]
+    for family, forms in (("ip", forms_from_a_pod), ("ip6", [])):
         found[family, "refusing"] = "", _refusing(family)
         found[family, "fragments"] = _FIRST, shares.fragments(family, _REFUSE, tracked)
         found[family, "forward"] = _HOOK.format("forward"), _forward(family)
         found[family, "elsewhere"] = "", [*shares.new_hop(family, _REFUSE), ("goto onwards", "not too many")]
         # Into an overlay too: at its far end may be a node, and one that does not look.
         found[family, "onwards"] = "", [_HARMLESS[0], _TO_A_VTEP, *forms]
-        out_of_an_overlay = _OUT_OF_AN_OVERLAY if forms else []
+        out_of_an_overlay = _forms("iifname @vteps", "out of an overlay", tracked) if forms else []
         found[family, "input"] = (
             _HOOK.format("input"),
             [*_HARMLESS, _TO_A_VTEP, *forms, *out_of_an_overlay],
@@ -101,19 +106,13 @@ def _forward(family: str) -> list[Rule]:
     ]
 
 
-def _forms(whose: str, of: str) -> list[Rule]:
+def _forms(whose: str, of: str, tracked: bool) -> list[Rule]:
     """What a VTEP would take that nobody has read yet. What all packets are asked comes first."""
+    never_answered = f" {_NEVER_ANSWERED}" if tracked else ""
     return [
-        (f"{_LIKE_VXLAN} udp dport != {_NAMES} {whose} goto refusing", f"VXLAN {of}"),
+        (f"{_LIKE_VXLAN} udp dport != {_NAMES} {whose}{never_answered} goto refusing", f"VXLAN {of}"),
         (f"{_PLAIN_VXLAN} {whose} goto refusing", f"plain VXLAN {of}"),
     ]
-
-
-_FROM_A_POD = [
-    *_forms(_A_POD, "from a pod"),
-    (f"{_TINY_FRAGMENT} {_A_POD} goto refusing", "too short to see"),
-]
-_OUT_OF_AN_OVERLAY = _forms("iifname @vteps", "out of an overlay")
 
 
 def elements(entry: Entry) -> list[Element]:

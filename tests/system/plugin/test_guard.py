@@ -15,6 +15,7 @@ from testbed.runtime import names
 from tests.system.plugin import former
 from tests.system.plugin.conftest import Document, Node, network
 from tests.system.plugin.uplinks import Pair, ledger, on_uplink
+from tests.waiting import until
 
 COUNTING = str(Path(__file__).with_name("counting.py"))
 PORT = "veth8ebf4b385a1"  # of cluster-a's A-1; it follows from the names
@@ -284,6 +285,67 @@ def test_nor_does_one_get_what_comes_out_of_an_overlay(node: Node, port: int) ->
     assert send() == 3
 
 
+ECHO = """import socket; s = socket.socket(type=socket.SOCK_DGRAM); s.bind(("", 7)); print(flush=True)
+while True: s.sendto(*s.recvfrom(99))"""
+ASK = """import socket; s = socket.socket(type=socket.SOCK_DGRAM); s.settimeout(20); s.connect({})
+s.send({}); print(s.recv(99).hex(), end="")"""
+# An answer of DNS that there is no such name, and one with an address; and of UDP that begins at random.
+ANSWERS = "084881830001000000000000", "08008180000100010000000003616263", "8868" + 24 * "05"
+TRACKED = 'table ip nat { chain out { type nat hook postrouting priority 100; oifname "x" masquerade; }\n}\n'
+
+
+def test_where_connections_are_tracked_an_answer_may_look_like_vxlan(node: Node) -> None:
+    """None that a VTEP would take of somebody it never answered."""
+    pair = Pair(node)
+    pair.bring_up({"A-1": on_uplink()})
+    node.run("nft", "-f", "-", stdin=TRACKED)
+
+    def ask(side: str, address: str, question: str) -> str:
+        return pair.on(side, "/usr/bin/python3", "-c", ASK.format((address, 7), bytes.fromhex(question)))
+
+    def enter(namespace: str) -> list[str]:
+        return ["nsenter", f"--net=/run/netns/{namespace}", "/usr/bin/python3", "-c", ECHO]
+
+    with node.running(*enter("A-1")) as pod, node.running(*enter("two")) as other:
+        for server in (pod, other):
+            assert server.stdout is not None
+            server.stdout.readline()
+        assert ask("two", "172.16.1.2", "00") == "00"  # a connection, so they are tracked
+        assert node.call("STATUS", "", on_uplink()) == {}
+        for answer in ANSWERS:
+            assert ask("two", "172.16.1.2", answer) == answer  # of a pod
+            assert ask("one", "172.16.2.0", answer) == answer  # out of an overlay, to the node
+        assert ledger(node)["attachments"][0]["dropped"] == 0
+        pair.on("two", "/usr/bin/python3", "-c", SEND.format(1, VXLAN, ("172.16.1.2", 7)))
+        until(lambda: ledger(node)["attachments"][0]["dropped"] == 1)  # the plain form is none's
+
+
+def test_who_is_tracked_gets_no_nearer_to_a_vtep(node: Node) -> None:
+    Pair(node)
+    node.add_pod_namespace("A-1")
+    added(node, "A-1", on_uplink())
+    node.run("nft", "-f", "-", stdin=TRACKED)
+    later = "ip link add later type vxlan id 1 local 192.168.9.1 dstport 9999 gbp"
+    node.run(*later.split())
+    node.run("ip", "link", "set", "later", "up")
+    packet = bytes.fromhex("8800000700000100") + INNER
+    knock = "import socket; s = socket.socket(type=socket.SOCK_DGRAM); s.bind(('', 9999))\n"
+    knock += f"for one in (b'x', {packet!r}, b'x', {packet!r}): s.sendto(one, ('192.168.9.1', 9999))"
+
+    def send() -> int:
+        node.in_pod("A-1", "/usr/bin/python3", "-c", knock)
+        return taken_out(node)
+
+    assert send() == 0
+    assert node.call("STATUS", "", on_uplink()) == {}
+    assert "established" in node.run("nft", "list", "chain", "ip", "concorde", "input")
+    node.run("nft", "flush", "set", "ip", "concorde", "tunnels")  # as if nobody had read it
+    assert send() == 0
+    assert ledger(node)["attachments"][0]["dropped"] == 4
+    node.run("nft", "delete", "table", "ip", "concorde")
+    assert send() == 2
+
+
 def taken_out(node: Node) -> int:
     """How many packets the VTEP that came later has got."""
     (link,) = node.show("ip", "-j", "-s", "link", "show", "dev", "later")
@@ -300,6 +362,7 @@ def taken_out(node: Node) -> int:
         ("18000000000001000000", 9),
         ("09000000000001000000", 9),
         ("00000000000001000000", 9),
+        ("0c08a1b3c400000100", 7946),  # memberlist's, with a checksum: one in 32 was dropped
     ],
 )
 def test_what_only_resembles_vxlan_passes(node: Node, packet: str, port: int) -> None:
