@@ -26,6 +26,8 @@ API_NAMES = [f"kubernetes{rest}" for rest in ("", ".default", ".default.svc", ".
 ROUTING = {"enable-aggregator-routing": "true"}
 # A component that ends says so at once; on an emulated machine one that does not may need minutes.
 UP_SECONDS = 300.0
+# The gate of whatever counts pods' disks, and what nodes have of them.
+DISK_LIMITS = "LocalStorageCapacityIsolation"
 
 
 def directory_of(cluster: str) -> str:
@@ -141,6 +143,16 @@ def api_server_arguments(
     ]
 
 
+def scheduler_options(version: Version) -> dict[str, str]:
+    """Return what a scheduler is told besides: no more than kubelets to count pods' disks.
+
+    Kubelets that do not count publish none. A scheduler that does takes from that what kubeadm's pod of etcd
+    asks for: so there is less than none, and from then on no pod that asks for anything fits on a master
+    (1.20, plugins/noderesources/fit.go, fitsRequest).
+    """
+    return {"feature-gates": f"{DISK_LIMITS}=false"} if version.limits_disks_by_gate else {}
+
+
 def client_arguments(program: str, version: Version, directory: str) -> list[str]:
     """Return the arguments of kube-controller-manager or kube-scheduler; neither serves anything."""
     arguments = [
@@ -159,6 +171,8 @@ def client_arguments(program: str, version: Version, directory: str) -> list[str
             f"--service-account-private-key-file={directory}/kube-apiserver.pem",
             "--use-service-account-credentials=true",
         ]
+    else:
+        arguments += [f"--{name}={value}" for name, value in scheduler_options(version).items()]
     return arguments
 
 

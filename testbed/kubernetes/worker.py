@@ -15,7 +15,7 @@ from testbed.access.place import InNamespace, Node, Within
 from testbed.access.remote import RemotePod
 from testbed.enforcements.enforcement import Enforcement
 from testbed.kubernetes import cell
-from testbed.kubernetes.control_plane import ControlPlane, Subject, directory_of
+from testbed.kubernetes.control_plane import DISK_LIMITS, ControlPlane, Subject, directory_of
 from testbed.kubernetes.manifests import name_of
 from testbed.runtime import names
 from testbed.runtime.cni import RESULTS, NetworkList
@@ -420,7 +420,7 @@ def kubelet_settings(version: Version) -> dict[str, Any]:
     if version.can_forgo_device_plugins:
         gates["DevicePlugins"] = False
     if version.limits_disks_by_gate:
-        gates["LocalStorageCapacityIsolation"] = False
+        gates[DISK_LIMITS] = False
     else:
         settings["localStorageCapacityIsolation"] = False
     if gates:

@@ -13,7 +13,7 @@ from ipaddress import IPv4Address, IPv4Network
 from typing import Any
 
 from testbed.access.local import SIGN_OF_LIFE
-from testbed.kubernetes.control_plane import FREE, ROUTING, patches
+from testbed.kubernetes.control_plane import FREE, ROUTING, patches, scheduler_options
 from testbed.kubernetes.worker import CONTAINERD_SOCKET, kubelet_settings
 from testbed.scenario.addressing import HEALTH_PORT, KUBELET_PORT
 from testbed.supplies.bundle import ETCD, SITE
@@ -114,7 +114,7 @@ def _cluster_configuration(version: Version, cluster: str, services: IPv4Network
         "networking": {"serviceSubnet": str(services)},
         "apiServer": api_server,
         "controllerManager": {"extraArgs": _arguments(version, controllers)},
-        "scheduler": {"extraArgs": _arguments(version, ALONE)},
+        "scheduler": {"extraArgs": _arguments(version, ALONE | scheduler_options(version))},
         "etcd": {"local": {"imageTag": etcd_tag, "extraArgs": _arguments(version, SELDOM)}},
     }
 

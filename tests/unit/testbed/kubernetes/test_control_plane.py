@@ -35,6 +35,9 @@ def test_clusters_with_masters_of_their_own_have_the_usual_port(contmec: Address
 def test_nothing_serves_that_need_not_and_no_flag_is_used_that_a_version_lacks() -> None:
     assert "--port=0" in client_arguments("kube-scheduler", OLD, "/run/kubernetes/a")
     assert "--port=0" not in client_arguments("kube-scheduler", NEW, "/run/kubernetes/a")
+    gate = "--feature-gates=LocalStorageCapacityIsolation=false"
+    assert gate in client_arguments("kube-scheduler", OLD, "/run/kubernetes/a")
+    assert gate not in client_arguments("kube-scheduler", NEW, "/run/kubernetes/a")
     manager = client_arguments("kube-controller-manager", OLD, "/run/kubernetes/a")
     assert "--allocate-node-cidrs=false" in manager
     assert "--secure-port=0" in manager

@@ -327,6 +327,18 @@ def test_who_joins_is_patient_where_kubeadm_lets_it(version: str, known: bool) -
     assert said.get("timeouts") == (kubeadm.PATIENCE if known else None)
 
 
+@pytest.mark.parametrize("version", ["1.20.2", "1.24.9", "1.25.0"])
+def test_a_scheduler_counts_disks_where_kubelets_do(version: str) -> None:
+    """Else etcd's pod leaves less than none on a master, and no proxy is placed there any more."""
+    text = kubeadm.render_init(versions.parse(version), "a", "m", IPv4Address(9), 6443, 0, SERVICES)
+    said = documents(text)
+    gate = "LocalStorageCapacityIsolation"
+    by_kubelet = said["KubeletConfiguration"].get("featureGates", {}).get(gate)
+    told = said["ClusterConfiguration"]["scheduler"]["extraArgs"].get("feature-gates")
+    assert (by_kubelet, told) in [(False, f"{gate}=false"), (None, None)]
+    assert (told is None) == (version == "1.25.0")
+
+
 def test_a_node_may_be_silent_for_longer_than_it_is_between_two_signs_of_life() -> None:
     said = documents(kubeadm.render_init(OLD, "a", "master-01", IPv4Address("10.0.0.1"), 6443, 0, SERVICES))
     kubelet, manager = said["KubeletConfiguration"], said["ClusterConfiguration"]["controllerManager"]
