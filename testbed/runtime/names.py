@@ -28,6 +28,7 @@ from testbed.scenario.blocks import HOSTNAME
 PACKAGE, PROGRAM = "dnsmasq-base", "dnsmasq"
 SERVICE, NAMESPACE = "kube-dns", "kube-system"
 SLICES_FROM: Version = (1, 21)  # discovery.k8s.io/v1
+DIRECTORY = "/run/names"  # on nodes, of all clusters
 FIRST_PORT = 10_053  # on nodes, of the first cluster
 READY_SECONDS = 30.0
 # Becomes the server once there is what it is to say; its arguments: the file, then the command.
@@ -41,7 +42,7 @@ case $file in /run/*) mkdir -p "${file%/*}" && touch "$file" ;; esac
 
 def directory(cluster: str) -> str:
     """Return where, on a node, all that is about a cluster's names lies."""
-    return f"/run/names/{cluster}"
+    return f"{DIRECTORY}/{cluster}"
 
 
 def hosts(cluster: str) -> str:

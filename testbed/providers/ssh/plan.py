@@ -19,7 +19,7 @@ from testbed.overlays.pod_network import PodNetwork
 from testbed.overlays.registry import of_cluster
 from testbed.providers.ssh import ledger
 from testbed.providers.ssh.ledger import MOUNTED, Artefact, root_handles
-from testbed.runtime import containers
+from testbed.runtime import containers, names
 from testbed.runtime.services import DIRECTORY
 from testbed.scenario import Scenario, services
 from testbed.scenario.addressing import NAMESPACES, Addressing
@@ -134,6 +134,7 @@ def _services(addressing: Addressing, node: str) -> Iterator[Artefact]:
     served = [one for one in services.clusters(addressing.scenario) if node in addressing.members(one)]
     if served:
         yield ledger.State(path=DIRECTORY)
+        yield ledger.State(path=names.DIRECTORY)  # where they also write down who is called how
     for cluster in served:
         yield ledger.Table(family="ip", name=f"{PREFIX}{cluster}")
 
