@@ -388,7 +388,7 @@ MACHINES = (
 PROJECT = (
     Verb(
         "schema",
-        "Write what is made of the code: the JSON Schema of scenarios, and the page of all verbs.",
+        "Write what is made of the code: the JSON Schema of scenarios, the pages of verbs and of rooms.",
         "cli.verbs.scenarios:write_schema",
     ),
     Verb(

@@ -22,6 +22,8 @@ from testbed.scenario import render_schema
 from tests.pages import PAGES
 from tests.paths import ROOT
 
+pytestmark = pytest.mark.timeout(330)  # whichever comes first builds the site
+
 
 @pytest.fixture(scope="module")
 def known(site: Path) -> dict[Path, Page]:
@@ -35,7 +37,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     to = tmp_path_factory.mktemp("site")
     done = subprocess.run(
         [sys.executable, "-m", "sphinx", "-q", "-n", "-W", "--keep-going", "-c", "docs", ".", str(to)],
-        cwd=ROOT, capture_output=True, text=True, check=False, timeout=120,
+        cwd=ROOT, capture_output=True, text=True, check=False, timeout=300,
     )  # fmt: skip
     assert (done.returncode, done.stderr) == (0, "")
     return to
