@@ -13,13 +13,14 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
+    from ..cni import CniError
     from ..requests import Request
 
 
 def main() -> int:
     """Serve one call, as Program.run() says."""
     fill_gaps()
-    return Program(TYPE, _serve, _undo).run()
+    return Program(TYPE, _serve, _undo, _note).run()
 
 
 def _serve(verb: str, request: Request) -> dict[str, Any] | None:
@@ -41,3 +42,12 @@ def _undo(request: Request) -> None:
     from . import verbs
 
     verbs.delete(request)
+
+
+def _note(request: Request, problem: CniError) -> None:
+    """For the agent of the network, which looks where the first interface's plugin keeps its state."""
+    from .. import refusals, requests
+
+    named = {"name": request.document.get("name")}
+    call = requests.Request(named, request.container, request.interface, request.netns, request.pod)
+    refusals.note(call, problem)

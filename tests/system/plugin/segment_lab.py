@@ -42,6 +42,17 @@ MACVLAN = {
     "ipam": {"type": "static"},
 }
 HOST_DEVICE = {"cniVersion": "0.4.0", "type": "host-device", "name": "device-conf", "device": "spare"}
+# Promises kept on the segment's own link.
+ON_SEGMENT: Document = {
+    "type": "concorde",
+    "enforcement": "node",
+    "uplink": "eth1",
+    "capacity": "100M",
+    "reserve": 0,
+    "encapsulation": 0,
+    "controlPorts": [],
+    "capabilities": {ANNOTATIONS: True},
+}
 OURS = {**network("ours", third=40), "bridge": "cni-ours", "cniVersion": "1.1.0"}
 LINKS = f"""\
 netns add device
@@ -114,6 +125,7 @@ class Lab:
         netns: str | None = None,
         promises: Document | None = None,
         cluster: str = "a",
+        arguments: str = "",
     ) -> Document:
         """One of `concorde-networks`; `promises` are further annotations."""
         given = {
@@ -130,7 +142,7 @@ class Lab:
             "prevResult": previous,
             **self.keys,
         }
-        return self.node.call(verb, pod, document, plugin=self.plugin, netns=netns)
+        return self.node.call(verb, pod, document, plugin=self.plugin, netns=netns, arguments=arguments)
 
     def ask(self, place: str, probes: Iterable[Probe], expected: Iterable[Probe] = ()) -> list[Probe]:
         """Who of them answers somebody who is there."""

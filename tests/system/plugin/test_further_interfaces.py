@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import random
+import re
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tests import cases
-from tests.system.plugin.conftest import REFERENCE, Document, Node
+from tests.system.plugin.conftest import GUARANTEE, REFERENCE, Document, Node
 from tests.system.plugin.segment_lab import (
     BRIDGE,
     DEFINITIONS,
     FAR,
+    ON_SEGMENT,
+    OURS,
     Lab,
     others,
 )
@@ -150,14 +153,17 @@ def test_whatever_fails_and_whoever_is_killed_leases_and_links_are_those_attache
     pods = [f"P-{number}" for number in range(3)]
     lab.others(*pods)
     lab.define("broken", BROKEN)
+    lab.define("ours", {**OURS, **ON_SEGMENT})
     first = lab.left()
     whole, attached = lab.plugin, dict[str, list[str]]()
     for _ in range(cases.count("CONCORDE_NETWORK_CALLS", 2, 1000)):
         pod = choice.choice(pods)
         asked = choice.sample(list(KINDS), choice.randint(1, len(KINDS)))
         networks = named(*asked) + [{"name": "broken", "ips": ["10.9.9.9/24"]}] * (choice.random() < 0.2)
+        promises = {f"{GUARANTEE}.net{asked.index('ours') + 1}": "1M"} if "ours" in asked else {}
         lab.plugin = killing(lab, whole, choice.uniform(0.01, 0.3)) if choice.random() < 0.4 else whole
-        answer = lab.call("DEL" if pod in attached else "ADD", pod, networks, others(pod))
+        verb = "DEL" if pod in attached else "ADD"
+        answer = lab.call(verb, pod, networks, others(pod), promises=promises)
         lab.plugin = whole
         if "interfaces" in answer:
             attached[pod] = asked
@@ -180,6 +186,8 @@ def require_whole(lab: Lab, attached: dict[str, list[str]], first: Any) -> None:
     assert len(leases) == kinds.count("bridge"), (attached, leases)
     assert len(ours) == kinds.count("ours"), (attached, ours)
     assert len(records.split()) == len(attached), (attached, records)
+    classes = lab.node.run("tc", "class", "show", "dev", "eth1")
+    assert len(re.findall("class htb c0de:1. parent c0de:1 ", classes)) == kinds.count("ours"), classes
     ends = kinds.count("bridge") + kinds.count("ours") - kinds.count("host-device")
     assert len(links) == len(first[0]) + ends, (attached, links)
     for pod, asked in attached.items():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import signal
@@ -19,7 +20,7 @@ from tests.system.plugin.conftest import (
     network,
 )
 from tests.system.plugin.runtimes import ANNOTATIONS
-from tests.system.plugin.segment_lab import BRIDGE, DEVICE, Lab, others
+from tests.system.plugin.segment_lab import BRIDGE, DEVICE, MACVLAN, ON_SEGMENT, Lab, others
 from tests.system.plugin.uplinks import ledger
 
 pytestmark = pytest.mark.skipif(
@@ -28,18 +29,14 @@ pytestmark = pytest.mark.skipif(
 )
 PROMISE = f"{GUARANTEE}.net1"
 PATH = f'runtimeConfig["{ANNOTATIONS}"]["{PROMISE}"]'
-NODE = {
-    "type": "concorde",
-    "enforcement": "node",
-    "uplink": "eth1",
-    "capacity": "100M",
-    "reserve": 0,
-    "encapsulation": 0,
-    "controlPorts": [],
-    "capabilities": {ANNOTATIONS: True},
+OURS = {
+    "cniVersion": "1.1.0",
+    **ON_SEGMENT,
+    "name": "plant",
+    "bridge": "dev-plant",
+    "subnet": "100.64.0.0/24",
 }
-OURS = {"cniVersion": "1.1.0", **NODE, "name": "plant", "bridge": "dev-plant", "subnet": "100.64.0.0/24"}
-BEHIND = {"cniVersion": "1.0.0", "name": "plant", "plugins": [{**BRIDGE}, {**NODE, "mtu": 1500}]}
+BEHIND = {"cniVersion": "1.0.0", "name": "plant", "plugins": [{**BRIDGE}, {**ON_SEGMENT, "mtu": 1500}]}
 SEND = """
 import socket
 with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sender:
@@ -84,6 +81,7 @@ def on_main_uplink(lab: Lab, pod: str) -> Document:
 
 
 @pytest.mark.parametrize("definition", [OURS, BEHIND], ids=["ours", "behind bridge"])
+@pytest.mark.long(one_in=2)
 def test_a_promise_is_a_class_on_the_link_of_its_segment(lab: Lab, definition: Document) -> None:
     lab.define("plant", definition)
     first = on_main_uplink(lab, "M-1")
@@ -111,6 +109,8 @@ def test_a_promise_is_a_class_on_the_link_of_its_segment(lab: Lab, definition: D
     assert lab.call("DEL", "A-1", "plant", result, promises=promises) == {}
     assert (lab.left(), ledger(lab.node), classes(lab)) == (*before, {})
     assert lab.node.run(lab.node.plugin, "reconcile") == "nothing to repair\n"
+    listed = {"plugins": [definition], **definition, "name": "plant"}  # what removes a definition's rest
+    assert "/run/concorde/plant" in lab.node.run(lab.node.plugin, "dismantle", stdin=json.dumps(listed))
 
 
 def test_what_does_not_fit_on_the_segment_is_refused_until_there_is_room(lab: Lab) -> None:
@@ -121,8 +121,12 @@ def test_what_does_not_fit_on_the_segment_is_refused_until_there_is_room(lab: La
     lab.others("B-1")
     asked = "yard", others("B-1")
     before = lab.left(), ledger(lab.node), classes(lab).keys()
-    refused = lab.call("ADD", "B-1", *asked, promises={PROMISE: "60M"}, cluster="b")
+    lab.node.run("sh", "-c", "mkdir -p /run/concorde/cluster-b && : >/run/concorde/cluster-b/refusals")
+    named = "K8S_POD_NAMESPACE=default;K8S_POD_NAME=b"
+    refused = lab.call("ADD", "B-1", *asked, promises={PROMISE: "60M"}, cluster="b", arguments=named)
     assert refused["code"] == 105
+    noted = json.loads(lab.node.run("cat", "/run/concorde/cluster-b/refusals"))  # for an event of the pod
+    assert (noted["pod"], noted["code"], noted["message"]) == ("b", 105, refused["msg"])
     for words in (
         f"{PATH}: net1 (default/yard): concorde: ADD: no room for a guarantee of 60 Mbit/s on eth1",
         "36.903 Mbit/s of 96.903 Mbit/s are free; held by plant 60 Mbit/s (1 pod); most by plant A-1",
@@ -138,12 +142,15 @@ def test_what_does_not_fit_on_the_segment_is_refused_until_there_is_room(lab: La
 
 
 def test_a_promise_that_nobody_would_keep_is_refused(lab: Lab) -> None:
+    macvlan = {**MACVLAN, "ipam": {"type": "static", "addresses": [{"address": "172.17.16.9/24"}]}}
+    lab.define("passing", {"cniVersion": "1.0.0", "plugins": [macvlan, {**ON_SEGMENT, "mtu": 1500}]})
     lab.others("A-1")
     for networks, promises, words in (
         ("bridge-conf", {PROMISE: "1M"}, f"{PATH}: nobody would keep it: no plugin concorde of "),
         ("plant", {f"{GUARANTEE}.net2": "1M"}, "net2 is no further interface of the pod"),
         ("", {PROMISE: "1M"}, f"{PATH}: net1 is no further interface of the pod"),
         ("plant", {PROMISE: "much"}, f"{PATH}: 'much' is not a quantity"),
+        ("passing", {PROMISE: "1M"}, "a guarantee needs an IPv4 address and the node's end of the interface"),
         ("plant", {PROMISE: "200M"}, f"{PATH}: net1 (default/plant): concorde: ADD: no room"),
     ):
         before = lab.left()
@@ -188,6 +195,7 @@ def test_rebuild_learns_it_from_the_record(lab: Lab) -> None:
 
 
 @pytest.mark.parametrize("verb", ["DEL", "GC"])
+@pytest.mark.long(one_in=2)
 def test_what_a_killed_call_left_of_a_segment_s_tree_goes(lab: Lab, verb: str) -> None:
     on_main_uplink(lab, "M-1")
     before = lab.left(), ledger(lab.node)
