@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from edge.devices.kinds import RELAY
 from testbed import doctor
 from testbed.clusters.kubeconfigs import joined
 from testbed.enforcements import registry as enforcements
@@ -23,6 +24,7 @@ from testbed.providers.netns.persistence import SandboxPersistence
 from testbed.providers.netns.provider import NetnsProvider
 from testbed.providers.persistence import Persistence
 from testbed.registry import Registry
+from testbed.runtime import proxies
 from testbed.scenario import Scenario, ScenarioError
 from testbed.scenario.addressing import Addressing
 from testbed.scenario.faults import Fault
@@ -45,6 +47,7 @@ class OrchestratorKind:
     demand: Callable[[], None] = lambda: None  # raises LookupError with what this machine lacks for it
     finds_clusters: bool = False  # whether it uses clusters that are on the nodes already
     has_agents: bool = False  # whether it runs anything on nodes, for their pods' networks, that is its own
+    connects: bool = False  # whether it has proxy pods, of connections to devices
     quick: bool = False  # whether it is there in no time, so that it may be brought up for each repetition
     # What of a scenario it cannot run, looked at before anything is made.
     refuse: Callable[[Addressing], Iterable[Fault]] = lambda _: ()
@@ -161,8 +164,17 @@ def _refused_by_api(addressing: Addressing) -> Iterable[Fault]:
 
 
 def _refused_by_cni(addressing: Addressing) -> Iterable[Fault]:
-    """Return the backends that this machine cannot run, and the plugins that it does not have."""
-    return [*doctor.refused(addressing), *enforcements.of(addressing).missing(here=True)]
+    """Return the backends that this machine cannot run, and the plugins and relays that it does not have."""
+    lacking = enforcements.of(addressing).missing(here=True)
+    return [*doctor.refused(addressing), *lacking, *relays_missing(addressing)]
+
+
+def relays_missing(addressing: Addressing) -> Iterable[Fault]:
+    """Yield the connections whose relays this machine has no program for."""
+    for name, one in addressing.scenario.connections.items():
+        if one.mode == RELAY:
+            for words in packages.missing(proxies.PACKAGE):
+                yield Fault(("connections", name, "mode"), f"relay: {words}; or mode: translate")
 
 
 def _refused_by_own(addressing: Addressing) -> Iterable[Fault]:
@@ -190,12 +202,13 @@ OPTIONAL: Mapping[str, Callable[[], Iterable[str]]] = {
     "BIRD (backend bgp)": lambda: packages.missing("bird2"),
     "dnsmasq (names of services)": lambda: packages.missing("dnsmasq-base"),
     "etcd (backend vxlan-miss)": lambda: packages.missing("etcd-server"),
+    "socat (connections with mode: relay)": lambda: packages.missing(proxies.PACKAGE),
     "real Kubernetes (--orchestrator kubernetes)": doctor.missing_for_kubernetes,
     "virtual machines (--provider vagrant)": _missing_for_machines,
 }
 
-CNI = OrchestratorKind(_cni, quick=True, refuse=_refused_by_cni)
-CNI_THERE = OrchestratorKind(_cni, quick=True, refuse=_refused_by_machines)
+CNI = OrchestratorKind(_cni, connects=True, quick=True, refuse=_refused_by_cni)
+CNI_THERE = OrchestratorKind(_cni, connects=True, quick=True, refuse=_refused_by_machines)
 OWN = OrchestratorKind(_own, doctor.demand_kubernetes, has_agents=True, refuse=_refused_by_own)
 ON_MACHINES = OrchestratorKind(_on_machines, finds_clusters=True, refuse=_refused_by_api)
 ON_CLUSTERS = OrchestratorKind(_on_clusters, finds_clusters=True, refuse=_refused_by_api)
@@ -298,13 +311,20 @@ def assemble(scenario: Scenario, provider: str, orchestrator: str, without: Coll
 def accept(addressing: Addressing, runner: OrchestratorKind, without: Collection[str] = ()) -> None:
     """Raise ScenarioError for what of a scenario cannot be run there; ``without`` is as for ``assemble``."""
     admit(addressing, without)
-    if faults := list(runner.refuse(addressing)):
+    if faults := [*_unconnected(addressing, runner), *runner.refuse(addressing)]:
         raise ScenarioError(f"scenario {addressing.scenario.name}", faults)
+
+
+def _unconnected(addressing: Addressing, runner: OrchestratorKind) -> Iterable[Fault]:
+    if addressing.scenario.connections and not runner.connects:
+        able = ", ".join(name for name, one in ORCHESTRATORS.items() if one.connects)
+        words = f"what runs the pods has no proxies to devices: take --orchestrator {able}, or leave them out"
+        yield Fault(("connections",), words)
 
 
 def admit(addressing: Addressing, without: Collection[str] = ()) -> None:
     """Raise ScenarioError for promises that there is no room for, wherever the scenario is run."""
-    coming = [pod for pod in addressing.scenario.pods if pod not in without]
+    coming = [pod for pod in addressing.pods if pod not in without]
     if faults := list(enforcements.of(addressing).refused(coming)):
         raise ScenarioError(f"scenario {addressing.scenario.name}", faults)
 

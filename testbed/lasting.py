@@ -161,14 +161,14 @@ def become(command: CommandLine) -> None:
 
 def describe(testbed: Testbed) -> State:
     """Return what a testbed that is up holds, and how to get there."""
-    scenario = testbed.scenario
+    scenario, pods = testbed.scenario, testbed.addressing.pods
     places: dict[str, Location] = {}
     for kind, group in (("pod", testbed.pods), ("container", testbed.containers)):
         for name, place in group.items():
-            pod = scenario.pods.get(name)
+            pod = pods.get(name)
             places[name] = Location(
                 kind=kind,
-                node=scenario.node_of(name),
+                node=pod.node if pod else scenario.node_of(name),
                 address=place.address,
                 entry=place.route,
                 network=testbed.networks.get(name, place).route,

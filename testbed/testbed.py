@@ -121,11 +121,11 @@ class Testbed:
             self.orchestrator = orchestrator
             self.containers = orchestrator.containers_from(networks)
             self.networks = {**orchestrator.networks, **networks}
-            if self.scenario.services and not orchestrator.serves:
+            if self.addressing.services and not orchestrator.serves:
                 progress("services")
                 self._proxies = Proxies(self.addressing, self.nodes)
                 self._proxies.up(self.pods)
-            if self.scenario.services and not orchestrator.names:
+            if self.addressing.services and not orchestrator.names:
                 self._give_names(progress)
             if links.limited(self.scenario):
                 # So that traffic waits for its class at all times: else senders are measured, not guarantees.
@@ -213,9 +213,9 @@ class Testbed:
 
     def address_for(self, transfer: Transfer) -> str:
         """Return where the sender of a transfer finds its receiver."""
+        if service := self.addressing.service_of(transfer):
+            return str(self.addressing.service(service))
         here, there = self.scenario.nodes_of(transfer)
-        if transfer.destination in self.scenario.services:
-            return str(self.addressing.service(transfer.destination))
         receiver = self.place(transfer.destination)
         if here != there and receiver.published:
             return receiver.published

@@ -175,9 +175,9 @@ def _probes(
 
 
 def _place(scenario: Scenario, flow: Traffic, role: str) -> _Place:
-    (receiver,) = scenario.receivers_of(flow)
-    pod = scenario.pods[receiver if role == "destination" else flow.source]
-    return pod.cluster, pod.node, role
+    """Return whose pod is at a flow's end, and on which node; for a device it is its gateway."""
+    nodes = scenario.nodes_of(flow)
+    return scenario.pods[flow.source].cluster, nodes[1 if role == "destination" else 0], role
 
 
 def _disturbing(scenario: Scenario, flows: Sequence[Traffic]) -> list[Traffic]:

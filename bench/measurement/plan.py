@@ -21,7 +21,7 @@ LACKING = 'for program; do command -v "$program" >/dev/null || echo "$program"; 
 class Receiving:
     """A side of a transfer that listens."""
 
-    end: str  # the pod or container
+    end: str  # the pod, container or device
     place: PodPlace
     network: Place  # from where its network is looked at
     node: Place
@@ -90,21 +90,20 @@ def _planned(testbed: Testbed, transfer: Transfer, interval: float) -> Planned:
         generator=tool,
         source=place(testbed, transfer.source, tool),
         source_network=testbed.network(transfer.source),
-        receivers=tuple(
-            Receiving(
-                end,
-                place(testbed, end, tool),
-                testbed.network(end),
-                testbed.nodes[addressing.scenario.node_of(end)],
-            )
-            for end in addressing.scenario.receivers_of(transfer)
-        ),
+        receivers=tuple(_receiving(testbed, end, tool) for end in addressing.scenario.receivers_of(transfer)),
         address=address,
         receiver=receiver,
         ready=tool.ready(addressing, transfer),
         sender=sender,
         told_to_end=isinstance(transfer, Requests) and transfer.destination in addressing.scenario.services,
     )
+
+
+def _receiving(testbed: Testbed, end: str, tool: Tool) -> Receiving:
+    if device := testbed.provider.devices.get(end):
+        return Receiving(end, device.place, device.place, device.node)
+    node = testbed.nodes[testbed.scenario.node_of(end)]
+    return Receiving(end, place(testbed, end, tool), testbed.network(end), node)
 
 
 def _commands(

@@ -18,7 +18,7 @@ from bench.presentation.report import rendered
 from bench.presentation.wording import verbatim
 from edge.services.hints import OFF
 from edge.services.selection import LOCAL
-from testbed.scenario import Cluster, Scenario
+from testbed.scenario import Cluster, Scenario, connections
 from testbed.scenario.addressing import Addressing
 from testbed.scenario.faults import listed
 from testbed.scenario.units import format_bps
@@ -202,15 +202,21 @@ def _key(scenario: Scenario, top: int, width: int) -> Iterator[Box]:
 
 
 def _services(scenario: Scenario, cluster: str) -> Iterator[tuple[str, ...]]:
-    """Yield of each service of a cluster its name, where it is, its pods, and who of them is asked."""
+    """Yield of each service of a cluster its name, where it is, its pods, and who of them is asked.
+
+    Behind them are connections to devices.
+    """
     own = {name: one for name, one in scenario.services.items() if one.cluster == cluster}
-    if own:
+    ways = [name for name, one in scenario.connections.items() if one.cluster == cluster]
+    if own or ways:
         addressing = Addressing(scenario)
         for name, service in own.items():
             at = f"{addressing.service(name)}:{service.port}"
             said = [f"hints {service.hints}"] if service.hints != OFF else []
             said += [f"policy {service.policy}"] if service.policy == LOCAL else []
             yield (f"service {name}", at, listed(service.pods), *said)
+        for name in ways:
+            yield segments.connection(addressing, name)
 
 
 def _pods(cluster: Cluster) -> str:
@@ -256,7 +262,7 @@ def _with_blocks(scenario: Scenario, addresses: Mapping[str, str]) -> dict[str, 
 
 
 def _workloads(scenario: Scenario, node: str, addresses: Mapping[str, str]) -> Iterator[Workload]:
-    for name, pod in scenario.pods.items():
+    for name, pod in {**scenario.pods, **connections.pods(scenario)}.items():
         if pod.node == node:
             said = [f"{format_bps(pod.guarantee)} promised"] if pod.guarantee else []
             said += [f"at most {format_bps(pod.ceiling)}"] if pod.ceiling else []

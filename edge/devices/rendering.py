@@ -54,11 +54,12 @@ class Port(NamedTuple):
 def rendered(connection: Connection, device: Device, uid: str, settings: Settings) -> tuple[Json, Json]:
     """Return the Deployment and the Service. Raises LookupError for a component that the device has not."""
     components = [device.component(name) for name in connection.components]
-    ports = list(_ports(connection, components))
+    ports = list(taken_ports(connection, components))
     return deployment(connection, device, ports, uid, settings), service(connection, device, ports, uid)
 
 
-def _ports(connection: Connection, components: Sequence[Component]) -> Iterator[Port]:
+def taken_ports(connection: Connection, components: Sequence[Component]) -> Iterator[Port]:
+    """Yield the handlers of components, each with the proxy pod's port for it."""
     number = FIRST_PORT
     for component in components:
         for handler in component.handlers:
@@ -99,7 +100,7 @@ def deployment(
         "template": {
             "metadata": {
                 "labels": _labels(connection, device),
-                "annotations": _annotations(connection, device, ports),
+                "annotations": annotations_of(connection, device, ports),
             },
             "spec": {**_placed(connection, device), "containers": containers},
         },
@@ -128,7 +129,8 @@ def _labels(connection: Connection, device: Device) -> Json:
     return {OF_CONNECTION: connection.name, OF_DEVICE: device.name[:63].rstrip(".-")}
 
 
-def _annotations(connection: Connection, device: Device, ports: Sequence[Port]) -> Json:
+def annotations_of(connection: Connection, device: Device, ports: Sequence[Port]) -> dict[str, str]:
+    """Return what a proxy pod's say of its network, of its promises, and of what its kernel sends on."""
     asked = {
         NETWORKS: connection.network,
         FROM_DEVICE: connection.guarantee.from_device,
@@ -223,7 +225,7 @@ def _relays(device: Device, ports: Sequence[Port], settings: Settings) -> list[J
         _container(
             name,
             settings.relay,
-            args=_socat(device, port),
+            args=socat(device, port, "$(POD_IP)"),
             # It listens on the side of the cluster alone.
             env=[{"name": "POD_IP", "valueFrom": {"fieldRef": {"fieldPath": "status.podIP"}}}],
             ports=[{"containerPort": port.taken, "protocol": port.handler.transport}],
@@ -232,9 +234,10 @@ def _relays(device: Device, ports: Sequence[Port], settings: Settings) -> list[J
     ]
 
 
-def _socat(device: Device, port: Port) -> list[str]:
+def socat(device: Device, port: Port, address: str) -> list[str]:
+    """Return socat's arguments to relay a handler; ``address`` is the pod's in the cluster."""
     protocol = f"{port.handler.transport}4"
-    listen = f"{protocol}-LISTEN:{port.taken},bind=$(POD_IP),reuseaddr,fork"
+    listen = f"{protocol}-LISTEN:{port.taken},bind={address},reuseaddr,fork"
     until = ["-T", str(UDP_SECONDS)] if protocol == "UDP4" else []
     return [*until, listen, f"{protocol}:{device.address}:{port.handler.port}"]
 

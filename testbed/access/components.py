@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from testbed.access import wait_for
-from testbed.access.place import Node
+from testbed.access.place import Place
 
 LAST_LINES = 6
 
@@ -60,7 +60,7 @@ class Component:
     """A program that runs as long as its cluster does."""
 
     name: str  # as messages call it
-    place: Node
+    place: Place
     directory: str  # its log and what is known of its process, on the place
     argv: Sequence[str]
     env: Mapping[str, str] = field(default_factory=dict)

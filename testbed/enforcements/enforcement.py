@@ -11,7 +11,7 @@ from typing import Any, NamedTuple, Protocol
 
 from testbed import resources
 from testbed.access.place import Place, PodPlace
-from testbed.runtime.cni import Attachment, NetworkList
+from testbed.runtime.cni import ANNOTATIONS, Attachment, NetworkList
 from testbed.scenario import Pod, descriptions, enforcements, links
 from testbed.scenario.addressing import Addressing
 from testbed.scenario.descriptions import BANDWIDTH, OURS, Description
@@ -108,13 +108,39 @@ class Enforcement:
 
     def attachment(self, pod: str) -> Attachment:
         """Return a pod's attachment to its cluster's network, with what a runtime offers to plugins."""
-        scenario = self.addressing.scenario
+        where = self.addressing
         return Attachment(
-            container_id=f"{scenario.name}-{pod}",
-            namespace=self.addressing.namespace(pod),
-            capabilities=by_capabilities(self.description, scenario.pods[pod]),
+            container_id=f"{where.scenario.name}-{pod}",
+            namespace=where.namespace(pod),
+            capabilities=by_capabilities(self.description, where.pods[pod]),
             arguments={"IgnoreUnknown": "1", "K8S_POD_NAMESPACE": "default", "K8S_POD_NAME": pod.lower()},
         )
+
+    def segment_plugin(self, segment: str, node: str) -> dict[str, Any]:
+        """Return how promises on a segment's link are kept at one of its gateways, for the plugin there.
+
+        That is as on nodes' own links. Others' plugins keep none: what they are told is about one interface.
+        """
+        described = self._described_own()
+        own, link = self.addressing.scenario.segments[segment], self.description.link
+        if described is None:
+            return {"enforcement": "none"}
+        keys = {"enforcement": described.get("enforcement", "pod"), "count": self.addressing.scenario.count}
+        if link is None or own.rate is None:
+            return keys if link is None else {**keys, "enforcement": "none"}
+        return {
+            **keys,
+            "uplink": own.nodes[node],
+            "capacity": str(round(own.rate * link.share)),
+            "encapsulation": 0,
+            "frameOverhead": self.addressing.scenario.underlay.frame_overhead,
+            "controlPorts": [],
+        }
+
+    def _described_own(self) -> dict[str, Any] | None:
+        """Return the keys of Concorde's plugin in the network's list; None if it is not there."""
+        plugins = (self.description.conflist or {}).get("plugins", ())
+        return next((one for one in plugins if one.get("type") == OURS), None)
 
     def annotations(self, pod: Pod) -> Mapping[str, str]:
         """Return what a pod's manifest says about its bandwidth."""
@@ -142,7 +168,7 @@ class Enforcement:
         if self.description.plugins != OURS or link is None:
             return
         taken: Counter[str] = Counter()
-        for name, pod in scenario.pods.items():
+        for name, pod in self.addressing.pods.items():
             if name not in pods or not pod.promised or links.rate_of(scenario, pod.node) is None:
                 continue
             takes = math.ceil(pod.promised * self._on_uplink(pod.cluster))
@@ -150,8 +176,11 @@ class Enforcement:
             if takes <= free:
                 taken[pod.node] += takes
                 continue
+            connection = self.addressing.proxies.get(name)
             yield Fault(
-                ("pods", name, "guarantee" if pod.guarantee else "answers"),
+                ("connections", connection, "guarantee", "fromDevice")
+                if connection
+                else ("pods", name, "guarantee" if pod.guarantee else "answers"),
                 f"no room for {format_rate(pod.promised)} on {pod.node}: with headers it takes "
                 f"{takes / 1e6:g} Mbit/s of its link, and {free / 1e6:g} are free",
             )
@@ -287,8 +316,6 @@ def _programs(conflist: dict[str, Any]) -> Iterator[tuple[FaultPath, str]]:
             yield ("plugins", index, "ipam", "type"), ipam["type"]
 
 
-# The capability by which containerd hands on all of a pod's annotations.
-ANNOTATIONS = "io.kubernetes.cri.pod-annotations"
 LEAST_BURST = 40_000  # bits
 
 

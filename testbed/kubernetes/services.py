@@ -169,7 +169,7 @@ class ClusterServices:
             return
         built_in = wish(services[own], self._version).built_in
         ready = endpoints.ready(slices, own, hinted=not built_in)
-        wanted = service_hints.slice_of(addressing.scenario, name, pods, pods)
+        wanted = service_hints.slice_of(addressing, name, pods, pods)
         yield from endpoints.lacking(name, [one.address for one in wanted.endpoints], ready)
         (expected,) = service_hints.hinted(addressing, name, wanted).slices
         if any(one.hints for one in expected.endpoints) and not all(one.hints for one in ready):

@@ -17,10 +17,10 @@ from ipaddress import IPv4Interface
 
 from testbed.access.batch import Step, take
 from testbed.access.components import Component
-from testbed.access.place import Node
+from testbed.access.place import Entered, Node
 from testbed.links import device_server, ports
 from testbed.links.ports import Port
-from testbed.scenario import Scenario
+from testbed.scenario import Scenario, connections
 from testbed.scenario.addressing import UPLINK
 
 MTU = 1500  # of Ethernet, bytes
@@ -29,7 +29,8 @@ DIRECTORY = "/run/device"
 SOCKET = f"{DIRECTORY}/socket"
 READY_SECONDS = 60.0
 TABLE = "segments"
-# On a gateway. Where rules of proxy pods come to: in ``proxies``, which accepts what they may pass on.
+# On a gateway. Where rules of proxy pods come to: in ``proxies``, which accepts what they may pass on. Before
+# those of the plugin, which let of that only pass what each may send, and count nothing.
 CLOSED = """\
 table inet {table} {{
   chain proxies {{
@@ -39,12 +40,12 @@ table inet {table} {{
     counter drop
   }}
   chain forward {{
-    type filter hook forward priority filter;
+    type filter hook forward priority filter - 10;
     iifname {{ {interfaces} }} goto closed
     oifname {{ {interfaces} }} goto closed
   }}
   chain input {{
-    type filter hook input priority filter;
+    type filter hook input priority filter - 10;
     iifname {{ {interfaces} }} ct state established,related accept
     iifname {{ {interfaces} }} counter drop
     iifname != "lo" ip daddr {{ {addresses} }} counter drop
@@ -117,9 +118,15 @@ class Device:
         return str(self.scenario.devices[self.node.name].address)
 
     @property
+    def place(self) -> Entered:
+        """Where commands run, as if it were a pod."""
+        return Entered(self.node.name, self.node, (), self.address, interface=UPLINK)
+
+    @property
     def component(self) -> Component:
         """What answers at its ports."""
         device = self.scenario.devices[self.node.name]
+        others = connections.sent(self.scenario)[self.node.name]
         wishes = {
             "name": self.node.name,
             "socket": SOCKET,
@@ -127,6 +134,7 @@ class Device:
                 (protocol, number)
                 for component in device.components.values()
                 for protocol, _, number in component.ports
+                if (protocol, number) not in others
             ],
         }
         argv = [*PYTHON, str(device_server.__file__), json.dumps(wishes)]

@@ -15,6 +15,8 @@ from typing import Any
 from testbed.access.place import Node
 
 Json = dict[str, Any]
+# The capability by which containerd hands on all of a pod's annotations.
+ANNOTATIONS = "io.kubernetes.cri.pod-annotations"
 RESULTS = "/var/lib/cni/results"  # where libcni keeps what plugins answered, until they are called again
 
 

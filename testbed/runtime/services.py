@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
+from edge.devices.kinds import PREFIX
 from edge.services.annotations import (
     ZONE_HINTS,
     Version,
@@ -29,7 +30,7 @@ from testbed.access.components import Component
 from testbed.access.place import Node, PodPlace, in_parallel, path_on
 from testbed.runtime import names
 from testbed.runtime.cni import Json
-from testbed.scenario import Requests, Scenario, Transfer, service_hints, services
+from testbed.scenario import Requests, Scenario, connections, service_hints, services
 from testbed.scenario.addressing import Addressing
 
 DIRECTORY = "/run/services"
@@ -57,16 +58,15 @@ def render(addressing: Addressing, cluster: str, pods: Mapping[str, str], told: 
 
     ``pods`` are the addresses of those that run.
     """
-    own = [name for name, one in addressing.scenario.services.items() if one.cluster == cluster]
-    sent = services.sent(addressing.scenario)
-    items = [item for name in own for item in _objects(addressing, name, sent[name], pods, told)]
+    own = [name for name, one in addressing.services.items() if one.cluster == cluster]
+    items = [item for name in own for item in _objects(addressing, name, pods, told)]
     items += names.objects(addressing, cluster, VERSION)
     return json.dumps({"apiVersion": "v1", "kind": "List", "items": items}, indent=1) + "\n"
 
 
 def hinted(addressing: Addressing, name: str, pods: Mapping[str, str], told: Told = NOTHING_TOLD) -> Result:
     """Return a service's endpoints with their hints, or why they have none; see ``render``."""
-    endpoints = service_hints.slice_of(addressing.scenario, name, pods, pods.keys() - told.unready)
+    endpoints = service_hints.slice_of(addressing, name, pods, pods.keys() - told.unready)
     found = service_hints.hinted(addressing, name, endpoints, told.modes.get(name), told.down)
     lacking = {pods[one] for one in told.unhinted}
     slices = tuple(
@@ -81,12 +81,12 @@ def hinted(addressing: Addressing, name: str, pods: Mapping[str, str], told: Tol
 
 
 def _objects(
-    addressing: Addressing, name: str, sent: list[Transfer], pods: Mapping[str, str], told: Told
+    addressing: Addressing, name: str, pods: Mapping[str, str], told: Told
 ) -> Iterator[dict[str, Any]]:
     """Yield a Service and its slice."""
-    own = addressing.scenario.services[name]
+    own = addressing.services[name]
     endpoints = hinted(addressing, name, pods, told).slices[0]
-    ports = list(_ports(addressing, name, sent))
+    ports = list(_ports(addressing, name))
     yield _service(addressing, name, ports, VERSION, told.modes.get(name, own.hints))
     yield {
         "apiVersion": _SLICES,
@@ -105,14 +105,14 @@ def _objects(
 
 def manifest(addressing: Addressing, name: str, version: Version, selector: Mapping[str, str]) -> Json:
     """Return a service as an API of a version takes it, which finds its endpoints by their pods' labels."""
-    ports = list(_ports(addressing, name, services.sent(addressing.scenario)[name]))
-    document = _service(addressing, name, ports, version, addressing.scenario.services[name].hints)
+    ports = list(_ports(addressing, name))
+    document = _service(addressing, name, ports, version, addressing.services[name].hints)
     document["spec"]["selector"] = dict(selector)
     return document
 
 
 def _service(addressing: Addressing, name: str, ports: Iterable[_Port], version: Version, mode: str) -> Json:
-    own = addressing.scenario.services[name]
+    own = addressing.services[name]
     return {
         "apiVersion": "v1",
         "kind": "Service",
@@ -145,14 +145,23 @@ class _Port:
         return f"{self.protocol.lower()}-{self.number}"
 
 
-def _ports(addressing: Addressing, name: str, sent: list[Transfer]) -> Iterator[_Port]:
-    """Yield a service's ports: one for each transfer to it, or, where there is none, what it says."""
+def _ports(addressing: Addressing, name: str) -> Iterator[_Port]:
+    """Yield a service's ports: one for each transfer to it, or, where there is none, what it says.
+
+    A connection's are its device's.
+    """
+    scenario = addressing.scenario
+    if name not in scenario.services:
+        for led in connections.ports(scenario, name.removeprefix(PREFIX)):
+            yield _Port(led.handler.port, led.handler.transport, led.taken)
+        return
+    sent = services.sent(scenario)[name]
     for one in sent:
         protocols = {one.protocol} if isinstance(one, Requests) else {"tcp", one.protocol}  # iperf3 has both
         for protocol in sorted(protocols):
             yield _Port(addressing.port_for(one), protocol.upper(), addressing.port_of(one))
     if not sent:
-        port = addressing.scenario.services[name].port
+        port = scenario.services[name].port
         yield from (_Port(port, protocol, port) for protocol in ("TCP", "UDP"))
 
 

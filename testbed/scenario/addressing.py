@@ -14,9 +14,9 @@ from typing import Any, NamedTuple
 
 from pydantic import Field
 
-from testbed.scenario import enforcements, networks, services
+from testbed.scenario import connections, enforcements, networks, services
 from testbed.scenario.blocks import Blocks, allocate, around, together
-from testbed.scenario.model import Scenario, Transfer
+from testbed.scenario.model import Pod, Scenario, Service, Transfer
 from testbed.scenario.words import Address, Interface, Name, Part
 
 UPLINK = "eth0"
@@ -89,6 +89,21 @@ class Addressing:
             for index, (name, node) in enumerate(self.scenario.nodes.items())
         }
 
+    @cached_property
+    def pods(self) -> Mapping[str, Pod]:
+        """All pods, by name: the scenario's, then its connections' proxies."""
+        return {**self.scenario.pods, **connections.pods(self.scenario)}
+
+    @cached_property
+    def services(self) -> Mapping[str, Service]:
+        """All services, by name: the scenario's, then its connections'."""
+        return services.every(self.scenario)
+
+    @cached_property
+    def proxies(self) -> Mapping[str, str]:
+        """The connection of each proxy pod, by the pod's name."""
+        return connections.of_pods(self.scenario)
+
     def address(self, node: str) -> IPv4Address:
         """Return a node's address on the underlay."""
         return self.nodes[node].ip
@@ -144,6 +159,13 @@ class Addressing:
     def service(self, name: str) -> IPv4Address:
         """Return a service's address."""
         return self._services[name]
+
+    def service_of(self, transfer: Transfer) -> str | None:
+        """Return the service to which a transfer is sent; None if it is sent to a pod or container."""
+        name = transfer.destination
+        if name in self.scenario.connections:
+            return connections.service_of(name)
+        return name if name in self.scenario.services else None
 
     def network(self, cluster: str) -> networks.Network:
         """Return what kind a cluster's pod network is."""
@@ -231,7 +253,7 @@ class Addressing:
 
     @cached_property
     def _pods_on(self) -> dict[str, list[str]]:
-        return _by_node({name: pod.node for name, pod in self.scenario.pods.items()})
+        return _by_node({name: pod.node for name, pod in self.pods.items()})
 
     @cached_property
     def _containers_on(self) -> dict[str, list[str]]:
@@ -272,7 +294,10 @@ class Addressing:
 
     @cached_property
     def _ports(self) -> dict[str, int]:
-        return {one.label: port for port, one in enumerate(self.scenario.transfers, start=FIRST_PORT)}
+        scenario = self.scenario
+        numbered = {one.label: port for port, one in enumerate(scenario.transfers, start=FIRST_PORT)}
+        to_devices = (one for one in scenario.transfers if one.destination in scenario.connections)
+        return numbered | {one.label: connections.port_of(scenario, one) or 0 for one in to_devices}
 
 
 def _by_node(nodes: Mapping[str, str]) -> dict[str, list[str]]:

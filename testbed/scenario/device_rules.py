@@ -15,7 +15,7 @@ from testbed.scenario.faults import Fault, Path, listed, render_path, unknown
 from testbed.scenario.model import Scenario
 
 # Of these kinds the testbed and the runtimes make interfaces on nodes, besides those known by name.
-TAKEN_KINDS = ("cni-", "docker", "flannel.", "lo", "veth")
+TAKEN_KINDS = ("cni-", "docker", "flannel.", "lo", "proxies", "veth")
 RESERVED_ADDRESSES = 2  # of a segment: its own, and the one for broadcast
 BY_TCP = ("TCP", "HTTP")
 

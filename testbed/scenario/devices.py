@@ -1,13 +1,14 @@
-"""What stands at a station and is no node: devices, and the private networks that they are in, segments.
+"""What stands at a station and is no node: devices, the segments that they are in, and ways to them.
 
-A segment has a cable to each of its gateways, workers with a second interface, and to each of its devices.
+A segment is a private network, with a cable to each of its gateways, workers with a second interface, and to
+each of its devices. A connection leads from a cluster to some components of a device.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from ipaddress import IPv4Interface
-from typing import Annotated
+from typing import Annotated, Literal
 
 from pydantic import AfterValidator, Field, WithJsonSchema
 
@@ -69,3 +70,30 @@ class Device(Part):
     segment: DnsLabel = Field(description="where it is")
     address: Address = Field(description="in the segment's range; none of its gateways'")
     components: dict[DnsLabel, DeviceComponent] = Field(min_length=1, description="what answers there")
+
+
+class DeviceGuarantee(Part):
+    """What a connection is promised; each direction by itself, where its packets leave a proxy pod."""
+
+    to_device: Rate | None = Field(
+        None, alias="toDevice", description="the rate promised to each proxy pod on the segment's link"
+    )
+    from_device: Rate | None = Field(
+        None, alias="fromDevice", description="the rate promised to what each proxy pod sends its cluster"
+    )
+
+
+class Connection(Part):
+    """A way from a cluster to a device: a service of the device's ports, by proxy pods on its gateways."""
+
+    cluster: Name = Field(description="whose pods it is for")
+    device: DnsLabel = Field(description="where it leads")
+    components: list[DnsLabel] = Field(min_length=1, description="what of the device can be reached by it")
+    mode: Literal["translate", "relay"] = Field(
+        "translate",
+        description="who sends packets on; translate: the proxy pod's kernel, relay: a socat for each port",
+    )
+    replicas: int = Field(
+        1, ge=1, description="proxy pods, each on another of the gateways that are the cluster's workers"
+    )
+    guarantee: DeviceGuarantee = Field(DeviceGuarantee(), description="the rates promised")

@@ -71,6 +71,11 @@ def of(scenario: Scenario) -> Kind:
     return registered or kind_of(description_of(scenario))
 
 
+def keeps_on_segments(scenario: Scenario) -> bool:
+    """Tell whether what keeps promises can be told of a pod's second interface, too: the own plugin can."""
+    return description_of(scenario).plugins == descriptions.OURS
+
+
 def refuse_unknown(option: str, word: str) -> None:
     """Raise LookupError for what an option says that is neither a name nor the path of a file."""
     if descriptions.is_path(word):

@@ -24,7 +24,7 @@ from pydantic import (
 from testbed.registry import Registry
 from testbed.scenario import settings as settings_of_parts
 from testbed.scenario.descriptions import Description
-from testbed.scenario.devices import Device, Segment
+from testbed.scenario.devices import Connection, Device, Segment
 from testbed.scenario.faults import ScenarioError
 from testbed.scenario.units import format_factor
 from testbed.scenario.words import (
@@ -320,6 +320,8 @@ class Service(Part):
 
 
 TrafficEndpoint = Name
+# What receives may be a connection, whose name may be as long as that of a service, less ``dop-``.
+Destination = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9]([A-Za-z0-9-]{0,57}[A-Za-z0-9])?$")]
 
 
 class Transfer(Part):
@@ -327,8 +329,14 @@ class Transfer(Part):
 
     name: Title | None = Field(None, min_length=1, max_length=60, description="default: FROM -> TO")
     source: TrafficEndpoint = Field(alias="from", description="the pod or container that sends")
-    destination: TrafficEndpoint = Field(
-        alias="to", description="the pod, container or service that receives; flows: a service of one pod"
+    destination: Destination = Field(
+        alias="to",
+        description="the pod, container, service or connection that receives; flows: a service of one pod",
+    )
+    component: DnsLabel | None = Field(
+        None,
+        description="with a connection: of the device, whose first port of the protocol is meant",
+        exclude_if=lambda known: known is None,
     )
     protocol: Literal["tcp", "udp"] = Field("tcp", description="a flow by UDP needs a rate")
     start: Seconds = Field(0.0, description="seconds after the run's beginning")
@@ -497,6 +505,11 @@ class Scenario(Part):
     devices: dict[DnsLabel, Device] = Field(
         {}, description="what is in segments, by name", exclude_if=lambda known: not known
     )
+    connections: dict[DnsLabel, Connection] = Field(
+        {},
+        description="ways from clusters to devices; NAME is the service dop-NAME of its cluster",
+        exclude_if=lambda known: not known,
+    )
     flows: list[Traffic] = Field([])
     disturbances: list[Traffic] = Field([])
     requests: list[Requests] = Field([])
@@ -547,13 +560,37 @@ class Scenario(Part):
         """Seconds from the run's beginning to the end of its last flow, or of its last requests."""
         return max(one.end for one in self.measured)
 
+    @property
+    def ranges(self) -> tuple[IPv4Network, ...]:
+        """Every range of addresses that it says."""
+        clusters = self.clusters.values()
+        return (
+            self.underlay.cidr,
+            self.container_cidr,
+            *(segment.cidr for segment in self.segments.values()),
+            *(network for cluster in clusters for network in cluster.pod_networks),
+            *(cluster.service_cidr for cluster in clusters if cluster.service_cidr),
+        )
+
     def node_of(self, endpoint: TrafficEndpoint) -> str:
         """Return the node on which a pod or container runs."""
         place: Pod | Container = self.pods[endpoint] if endpoint in self.pods else self.containers[endpoint]
         return place.node
 
+    def segment_of(self, device: str) -> Segment | None:
+        """Return the segment of a device; None if there is no such device, or segment."""
+        return self.segments.get(self.devices[device].segment) if device in self.devices else None
+
+    def gateways_of(self, connection: Connection) -> tuple[str, ...]:
+        """Return the nodes of a connection's proxy pods: gateways that are workers of its cluster."""
+        segment, workers = self.segment_of(connection.device), self.clusters[connection.cluster].workers
+        own = [node for node in segment.nodes if node in workers] if segment else []
+        return tuple(own[: connection.replicas])
+
     def receivers_of(self, transfer: Transfer) -> tuple[str, ...]:
-        """Return the pods or containers at which a transfer may arrive: of a service, all of its pods."""
+        """Return where a transfer may arrive: of a service, all of its pods, of a connection, its device."""
+        if transfer.destination in self.connections:
+            return (self.connections[transfer.destination].device,)
         service = self.services.get(transfer.destination)
         return (transfer.destination,) if service is None else tuple(service.pods)
 
@@ -562,14 +599,24 @@ class Scenario(Part):
         return self.paths_of(transfer)[0]
 
     def paths_of(self, transfer: Transfer) -> tuple[tuple[str, str], ...]:
-        """Return the nodes of a transfer's sender and of each of its receivers."""
+        """Return the nodes of a transfer's sender and of each of its receivers, or of a device's gateways."""
         here = self.node_of(transfer.source)
+        if transfer.destination in self.connections:
+            connection = self.connections[transfer.destination]
+            return tuple((here, gateway) for gateway in self.gateways_of(connection))
         return tuple((here, self.node_of(one)) for one in self.receivers_of(transfer))
 
     def guarantee_of(self, transfer: Transfer) -> int | None:
-        """Return what a transfer's sender was promised, bits per second; None without a promise."""
+        """Return what a transfer was promised, bits per second; None without a promise.
+
+        That is what its sender was; on the way to a device at most what the connection was.
+        """
         pod = self.pods.get(transfer.source)
-        return pod.guarantee if pod else None
+        promises = [pod.guarantee if pod else None]
+        if transfer.destination in self.connections:
+            promises.append(self.connections[transfer.destination].guarantee.to_device)
+        known = [one for one in promises if one is not None]
+        return min(known) if len(known) == len(promises) else None
 
     def lasting(self, seconds: int) -> Scenario:
         """Return the same experiment with everything that is sent at its place in another time.
@@ -619,6 +666,12 @@ class Scenario(Part):
                 "zones": {name: scaled(zone, "rate") for name, zone in self.zones.items()},
                 "nodes": {name: scaled(node, "rate") for name, node in self.nodes.items()},
                 "segments": {name: scaled(one, "rate") for name, one in self.segments.items()},
+                "connections": {
+                    name: one.model_copy(
+                        update={"guarantee": scaled(one.guarantee, "to_device", "from_device")}
+                    )
+                    for name, one in self.connections.items()
+                },
                 "pods": {
                     name: scaled(pod, "guarantee", "answers", "ceiling") for name, pod in self.pods.items()
                 },

@@ -2,8 +2,8 @@
 
 Each rule yields faults: the path to the field at fault and what would be right. Rules that need names to
 exist only look at those that do, so one wrong name gives one fault. What is sent has rules of its own, in
-``traffic_rules``, and so have pods' addresses, in ``block_rules``, services, in ``service_rules``, and
-devices, in ``device_rules``.
+``traffic_rules``, and so have pods' addresses, in ``block_rules``, services, in ``service_rules``,
+devices, in ``device_rules``, and connections, in ``connection_rules``.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from ipaddress import IPv4Address, IPv4Network, IPv6Network
 
 from testbed.scenario import (
     block_rules,
+    connection_rules,
     device_rules,
     enforcements,
     links,
@@ -63,6 +64,7 @@ def faults(scenario: Scenario) -> list[Fault]:
         _names,
         *service_rules.RULES,
         *device_rules.RULES,
+        *connection_rules.RULES,
         *traffic_rules.RULES,
         *_added,
     )

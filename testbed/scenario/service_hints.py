@@ -47,15 +47,17 @@ def text_of_delays(scenario: Scenario) -> str:
     return ",".join(f"{one}:{other}={seconds}" for (one, other), seconds in delays(scenario).items())
 
 
-def slice_of(scenario: Scenario, service: str, addresses: Mapping[str, str], ready: Collection[str]) -> Slice:
+def slice_of(
+    addressing: Addressing, service: str, addresses: Mapping[str, str], ready: Collection[str]
+) -> Slice:
     """Return a service's endpoints, of those of its pods that have ``addresses``."""
-    pods = [name for name in scenario.services[service].pods if name in addresses]
-    return Slice(service, tuple(_endpoint(scenario, name, addresses[name], name in ready) for name in pods))
+    pods = [name for name in addressing.services[service].pods if name in addresses]
+    return Slice(service, tuple(_endpoint(addressing, name, addresses[name], name in ready) for name in pods))
 
 
-def _endpoint(scenario: Scenario, pod: str, address: str, ready: bool) -> Endpoint:
-    node = scenario.pods[pod].node
-    return Endpoint(address, scenario.nodes[node].zone or "", node, ready)
+def _endpoint(addressing: Addressing, pod: str, address: str, ready: bool) -> Endpoint:
+    node = addressing.pods[pod].node
+    return Endpoint(address, addressing.scenario.nodes[node].zone or "", node, ready)
 
 
 def hinted(
@@ -69,7 +71,6 @@ def hinted(
 
     Without ``mode`` they are as the scenario wants them; nodes that are ``down`` are not ready.
     """
-    scenario = addressing.scenario
-    own = scenario.services[service]
+    own = addressing.services[service]
     wanted = OFF if own.policy == LOCAL else mode or own.hints
-    return allocate(wanted, nodes(addressing, own.cluster, down), [endpoints], delays(scenario))
+    return allocate(wanted, nodes(addressing, own.cluster, down), [endpoints], delays(addressing.scenario))

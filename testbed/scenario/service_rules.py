@@ -55,7 +55,8 @@ def _names(scenario: Scenario) -> Iterator[Fault]:
 
 def _addresses(scenario: Scenario) -> Iterator[Fault]:
     """Each service has an address and ports of its own, in a range that its cluster has for itself."""
-    known = {name: one for name, one in scenario.services.items() if one.cluster in scenario.clusters}
+    every = services.every(scenario)
+    known = {name: one for name, one in every.items() if one.cluster in scenario.clusters}
     free = services.free_ranges(scenario) if known else {}
     within = {cluster: found for cluster, found in free.items() if found is not None}
     lacking = dict.fromkeys(one.cluster for one in known.values() if one.cluster not in within)
@@ -65,7 +66,7 @@ def _addresses(scenario: Scenario) -> Iterator[Fault]:
     for name, service in known.items():
         if service.cluster not in lacking and service.address is not None:
             yield from _address(("services", name, "address"), service.address, within, service)
-    if len(known) == len(scenario.services) and not lacking:
+    if len(known) == len(every) and not lacking:
         try:
             yield from _ports(scenario, services.addresses(scenario, within))
         except LookupError as error:
@@ -107,11 +108,13 @@ def _ports(scenario: Scenario, addresses: dict[str, IPv4Address]) -> Iterator[Fa
 
 def _network(scenario: Scenario) -> Iterator[Fault]:
     """What is sent to a service passes its sender's node, which translates it."""
-    if scenario.services and enforcements.of(scenario).on_underlay:
+    if enforcements.of(scenario).on_underlay:
         words = (
             f"network {scenario.kept_by} gives pods addresses of the underlay, past what translates on nodes"
         )
-        yield Fault(("services",), f"{words}; take another network, or no services")
+        for field in ("services", "connections"):
+            if getattr(scenario, field):
+                yield Fault((field,), f"{words}; take another network, or no {field}")
 
 
 def warnings(scenario: Scenario) -> Iterator[Fault]:
@@ -128,7 +131,7 @@ def warnings(scenario: Scenario) -> Iterator[Fault]:
             continue
         # Which addresses they have makes no difference.
         names = {pod: pod for pod in service.pods}
-        endpoints = service_hints.slice_of(scenario, name, names, names)
+        endpoints = service_hints.slice_of(addressing, name, names, names)
         result = service_hints.hinted(addressing, name, endpoints)
         if result.why_not is not None:
             remedy = _remedy(addressing, name, result.why_not.safeguard)
@@ -163,7 +166,7 @@ def _remedy(addressing: Addressing, name: str, safeguard: Safeguard) -> str:
     explained = explain(
         service.hints,
         service_hints.nodes(addressing, service.cluster),
-        [service_hints.slice_of(scenario, name, names, names)],
+        [service_hints.slice_of(addressing, name, names, names)],
         service_hints.delays(scenario),
     )
     return "there would be some " + (

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from ipaddress import IPv4Address, IPv4Network
 
-from testbed.scenario.model import Scenario, Transfer
+from testbed.scenario import connections
+from testbed.scenario.model import Scenario, Service, Transfer
 
 # Kubernetes' usual one, then the next ones of as many addresses.
 FIRST, USUAL_PREFIX = IPv4Network("10.96.0.0/16"), 16
@@ -29,18 +30,20 @@ def ranges(scenario: Scenario) -> dict[str, IPv4Network]:
 
 def free_ranges(scenario: Scenario) -> dict[str, IPv4Network | None]:
     """Return the same, and nothing where there is none left."""
-    taken = [scenario.underlay.cidr, scenario.container_cidr]
-    taken += [segment.cidr for segment in scenario.segments.values()]
-    for cluster in scenario.clusters.values():
-        taken += [*cluster.pod_networks, *([cluster.service_cidr] if cluster.service_cidr else [])]
+    taken = scenario.ranges
     usual = (one for one in END.subnets(new_prefix=USUAL_PREFIX) if one >= FIRST)
     free = (one for one in usual if not any(map(one.overlaps, taken)))
     return {name: one.service_cidr or next(free, None) for name, one in scenario.clusters.items()}
 
 
+def every(scenario: Scenario) -> dict[str, Service]:
+    """Return all services by name: the scenario's, then its connections'."""
+    return {**scenario.services, **connections.services(scenario)}
+
+
 def clusters(scenario: Scenario) -> list[str]:
     """Return the clusters that have services."""
-    return list(dict.fromkeys(service.cluster for service in scenario.services.values()))
+    return list(dict.fromkeys(service.cluster for service in every(scenario).values()))
 
 
 def addresses(scenario: Scenario, within: Ranges) -> dict[str, IPv4Address]:
@@ -51,7 +54,7 @@ def addresses(scenario: Scenario, within: Ranges) -> dict[str, IPv4Address]:
     taken = {service.address for service in scenario.services.values()}
     free = {name: (one for one in usable(network) if one not in taken) for name, network in within.items()}
     found = {}
-    for name, service in scenario.services.items():
+    for name, service in every(scenario).items():
         address = service.address or next(free[service.cluster], None)
         if address is None:
             raise LookupError(f"{within[service.cluster]} has no address left for service {name!r}")

@@ -7,8 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from testbed.scenario import networks
-from testbed.scenario.faults import Fault, Path, render_path, unknown
+from testbed.scenario import connections, networks
+from testbed.scenario.devices import Connection
+from testbed.scenario.faults import Fault, Path, listed, render_path, unknown
 from testbed.scenario.frames import payload_bytes
 from testbed.scenario.model import Requests, Scenario, Traffic, Transfer
 
@@ -43,11 +44,17 @@ def _traffic(scenario: Scenario) -> Iterator[Fault]:
         ends = known[group]
         if transfer.source not in ends:
             yield Fault((*at, "from"), unknown(kinds[group], transfer.source, ends))
-        if transfer.destination in scenario.services:
+        if transfer.component is not None and transfer.destination not in scenario.connections:
+            words = f"only devices have components, and {transfer.destination!r} is no connection to one"
+            yield Fault((*at, "component"), f"{words} (connections: {listed(scenario.connections)})")
+        if transfer.destination in scenario.connections:
+            yield from _to_device(scenario, at, transfer)
+        elif transfer.destination in scenario.services:
             yield from _served(scenario, at, transfer)
         elif transfer.destination not in ends:
             others = " or service" if scenario.services else ""
-            found = {**dict.fromkeys(ends), **scenario.services}.keys()
+            others += " or connection" if scenario.connections else ""
+            found = {**dict.fromkeys(ends), **scenario.services, **scenario.connections}.keys()
             yield Fault((*at, "to"), unknown(f"{kinds[group]}{others}", transfer.destination, found))
         if transfer.source == transfer.destination:
             yield Fault((*at, "to"), f"{transfer.destination!r} would send to itself")
@@ -99,16 +106,66 @@ def _reachable(scenario: Scenario, at: Path, traffic: Transfer) -> Iterator[Faul
 
 def _served(scenario: Scenario, at: Path, transfer: Transfer) -> Iterator[Fault]:
     """Pods ask services of their cluster; a flow has several connections, which must have one endpoint."""
-    service, sender = scenario.services[transfer.destination], scenario.pods.get(transfer.source)
-    name = transfer.destination
-    if transfer.source in scenario.containers:
-        yield Fault((*at, "to"), f"a container does not reach service {name!r}, which is for pods")
-    elif sender and sender.cluster != service.cluster and service.cluster in scenario.clusters:
-        words = f"{name!r} is in cluster {service.cluster!r}, {transfer.source!r} in {sender.cluster!r}"
-        yield Fault((*at, "to"), words)
+    service, name = scenario.services[transfer.destination], transfer.destination
+    yield from _asked(scenario, at, transfer, f"service {name!r}", service.cluster)
     if isinstance(transfer, Traffic) and len(service.pods) > 1:
         words = f"service {name!r} has {len(service.pods)} pods, and a flow's connections may get different"
         yield Fault((*at, "to"), f"{words} ones: send it to a pod, or to a service of one; or make requests")
+
+
+def _asked(scenario: Scenario, at: Path, transfer: Transfer, what: str, cluster: str) -> Iterator[Fault]:
+    """Who asks a service, or a device, is a pod of its cluster."""
+    sender = scenario.pods.get(transfer.source)
+    if transfer.source in scenario.containers:
+        yield Fault((*at, "to"), f"a container does not reach {what}, which is for pods")
+    elif sender and sender.cluster != cluster and cluster in scenario.clusters:
+        here, there = transfer.destination, transfer.source
+        yield Fault((*at, "to"), f"{here!r} is in cluster {cluster!r}, {there!r} in {sender.cluster!r}")
+
+
+def _to_device(scenario: Scenario, at: Path, transfer: Transfer) -> Iterator[Fault]:
+    """What is sent to a device has a port there that the connection leads to."""
+    name = transfer.destination
+    connection = scenario.connections[name]
+    yield from _asked(scenario, at, transfer, f"connection {name!r}", connection.cluster)
+    if not connections.is_whole(scenario, connection) or not _knows(scenario, connection):
+        return
+    if transfer.component is not None and transfer.component not in connection.components:
+        words = unknown("component", transfer.component, connection.components)
+        yield Fault((*at, "component"), f"{words}, as connection {name!r} leads to these")
+        return
+    port = connections.port_of(scenario, transfer)
+    meant = f"component {transfer.component!r}" if transfer.component else f"connection {name!r}"
+    if port is None:
+        words = f"{meant} has no {transfer.protocol.upper()} port"
+        yield Fault((*at, "to"), f"{words}: name a component that has one, or another protocol")
+        return
+    led = {(one.handler.protocol, one.handler.port) for one in connections.ports(scenario, name)}
+    for protocol, number in connections.listened(transfer, port):
+        if (protocol, number) not in led:
+            words = f"a flow by UDP needs {protocol} at port {number}, too, which {meant} has not"
+            yield Fault((*at, "protocol"), f"{words}: add it to the device, or take requests")
+
+
+def _knows(scenario: Scenario, connection: Connection) -> bool:
+    return set(connection.components) <= scenario.devices[connection.device].components.keys()
+
+
+def _receivers(scenario: Scenario) -> Iterator[Fault]:
+    """At a device's port one receiver listens, which serves one sender."""
+    taken: dict[tuple[str, str, int], Path] = {}
+    whole = connections.whole(scenario)
+    for at, transfer in transfers(scenario):
+        known = whole.get(transfer.destination)
+        if known is None or (port := connections.port_of(scenario, transfer)) is None:
+            continue
+        own = [(known.device, *one) for one in connections.listened(transfer, port)]
+        earlier = next((taken[one] for one in own if one in taken), None)
+        if earlier is not None:
+            words = f"{render_path(earlier)} is sent to port {port} of {known.device!r} already"
+            yield Fault((*at, "to"), f"{words}: choose another component")
+        for one in own:
+            taken.setdefault(one, at)
 
 
 def _disturbances(scenario: Scenario) -> Iterator[Fault]:
@@ -191,4 +248,4 @@ def _simultaneous(scenario: Scenario) -> list[tuple[int, int]]:
 
 
 # In the order of a scenario's fields.
-RULES = (_traffic, _disturbances, _schedules, _requests)
+RULES = (_traffic, _receivers, _disturbances, _schedules, _requests)

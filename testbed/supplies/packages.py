@@ -49,7 +49,9 @@ PACKAGES: dict[str, tuple[str, ...]] = {
     "bird2": ("bird", "birdc"),
     "dnsmasq-base": ("dnsmasq",),
     "etcd-server": ("etcd",),
+    "socat": ("socat",),
 }
+ASKS_VERSION = {"socat": "-V"}  # of programs that do not take the usual word
 SBIN = ("usr/sbin", "usr/bin", "sbin", "bin")
 LIBRARIES = ("usr/lib/*-linux-*", "lib/*-linux-*")
 UNKNOWN = "Unable to locate package"  # as apt-get says it
@@ -142,7 +144,8 @@ def _unpack(package: str, programs: Sequence[str], scratch: Path, say: Say, sour
         wrapper = root / WRAPPERS / program
         wrapper.write_text(WRAPPER.replace("PROGRAM", _inside(package, program, root)), encoding="utf-8")
         wrapper.chmod(0o755)
-    run(what, [str(root / WRAPPERS / programs[0]), "--version"], scratch / "log")  # does it run?
+    asked = [str(root / WRAPPERS / programs[0]), ASKS_VERSION.get(programs[0], "--version")]
+    run(what, asked, scratch / "log")  # does it run?
     return root
 
 

@@ -1,4 +1,4 @@
-"""What verbs with ``--dry`` say of segments and devices."""
+"""What verbs with ``--dry`` say of segments, devices and connections."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from testbed.scenario import Scenario
 
 
 def say_segments(scenario: Scenario) -> None:
-    """Say which segments and devices would be built."""
+    """Say which segments, devices and connections would be built."""
     if scenario.segments:
         from bench.presentation import segments
 

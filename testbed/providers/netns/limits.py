@@ -15,7 +15,7 @@ from math import ceil
 from pathlib import Path
 
 from testbed.links import trunks
-from testbed.scenario import Scenario
+from testbed.scenario import Scenario, connections, services
 
 # BR_MAX_PORTS in net/bridge/br_private.h is 1,024, and port number 0 means none.
 BRIDGE_PORTS = 1023
@@ -78,12 +78,12 @@ def exceeded(scenario: Scenario, readings: Readings) -> list[Limit]:
 def _namespaces(scenario: Scenario, readings: Readings) -> Iterator[Limit]:
     nodes = len(scenario.nodes)
     devices = len(scenario.devices)
-    networks = 1 + nodes + devices + len(scenario.pods) + len(scenario.containers)
+    pods = len(scenario.pods) + len(connections.pods(scenario))
+    networks = 1 + nodes + devices + pods + len(scenario.containers)
     delayed = [zone for zone in scenario.zones.values() if zone.delay]
     memory = networks * NAMESPACE_MB + _entries(scenario) * ENTRY_MB
     memory += sum(2 * trunks.held(zone) / 1e6 + RELAY_MB for zone in delayed)
-    served = {service.cluster for service in scenario.services.values()}
-    proxies = sum(len(scenario.clusters[cluster].nodes) for cluster in served)
+    proxies = sum(len(scenario.clusters[cluster].nodes) for cluster in services.clusters(scenario))
     memory += proxies * PROXY_MB + devices * DEVICE_MB
     yield Limit("network namespaces", readings.net_namespaces, networks, "sysctl user.max_net_namespaces")
     yield Limit(
@@ -91,7 +91,7 @@ def _namespaces(scenario: Scenario, readings: Readings) -> Iterator[Limit]:
     )
     yield Limit(
         "processes", readings.processes,
-        1 + nodes + 2 * (len(delayed) + proxies) + _serving(scenario) + PASSING_PROCESSES,
+        1 + nodes + 2 * (len(delayed) + proxies + _relays(scenario)) + _serving(scenario) + PASSING_PROCESSES,
         "sysctl kernel.pid_max and kernel.threads-max, pids.max of the cgroup, ulimit -u",
     )  # fmt: skip
     told = [
@@ -113,9 +113,16 @@ def _serving(scenario: Scenario) -> int:
     return 3 * len(scenario.devices) + sum(ports)
 
 
+def _relays(scenario: Scenario) -> int:
+    """Return how many programs relay in proxy pods where nobody is connected yet."""
+    own = connections.of_pods(scenario).values()
+    return sum(len(list(connections.socats(scenario, name, ""))) for name in own)
+
+
 def _bridges(scenario: Scenario) -> Iterator[Limit]:
     """Yield the ports of the fullest switch, and of the fullest bridge on a node."""
-    ports = Counter(f"cluster {pod.cluster}'s on {pod.node}" for pod in scenario.pods.values())
+    pods = {**scenario.pods, **connections.pods(scenario)}
+    ports = Counter(f"cluster {pod.cluster}'s on {pod.node}" for pod in pods.values())
     ports.update(f"the containers' on {one.node}" for one in scenario.containers.values())
     switches = Counter(f"the switch of zone {node.zone}" for node in scenario.nodes.values() if node.zone)
     switches.update(switches.keys())  # a trunk each

@@ -2,6 +2,7 @@
 
 exchanges.py ask ADDRESS TCP UDP HTTP     prints what came back from these ports, as JSON
 exchanges.py knock ADDRESS:PORT...        sends a datagram and a SYN to each, and waits for nothing
+exchanges.py refused ADDRESS:PORT...      prints which of them refuse a connection, as JSON
 """
 
 from __future__ import annotations
@@ -43,8 +44,23 @@ def knock(address: str, port: int) -> None:
         stream.connect((address, port))
 
 
+def refuses(address: str, port: int) -> bool:
+    try:
+        socket.create_connection((address, port), PATIENCE).close()
+    except ConnectionRefusedError:
+        return True
+    except OSError:
+        pass
+    return False
+
+
 def main() -> None:
     what, *rest = sys.argv[1:]
+    if what == "refused":
+        ends = {target: target.partition(":") for target in rest}
+        found = [target for target, (address, _, port) in ends.items() if refuses(address, int(port))]
+        json.dump(found, sys.stdout)
+        return
     if what == "knock":
         for target in rest:
             address, _, port = target.partition(":")

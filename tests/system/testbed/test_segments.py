@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import re
 import shutil
 import subprocess
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -17,10 +16,9 @@ from testbed.providers.netns.sandbox import Sandbox
 from testbed.providers.persistence import Persisted
 from tests import verbs
 from tests.system.conftest import all_gone, pid_namespace
-from tests.system.testbed import exchanges
+from tests.system.testbed.knocking import PROGRAM, heard, knock
 from tests.waiting import PATIENCE, until
 
-PROGRAM = ["/usr/bin/python3", "-I", "-S", str(exchanges.__file__)]
 GATEWAY, OTHER = "worker-02", "worker-01"
 CAMERA, PORTS = "172.30.16.120", ("8554", "5004", "8080")
 # A device's, the gateway's own there, and what a device has no business with: a node, and a pod.
@@ -35,33 +33,6 @@ def name(tmp_path: Path) -> Iterator[str]:
     yield chosen
     if box := Sandbox.find(chosen):
         box.stop()
-
-
-Places = Mapping[str, Place]
-
-
-def dropped(places: Places) -> int:
-    """Return how many packets the gateway kept from passing."""
-    listed = places[GATEWAY].run(["nft", "list", "table", "inet", "segments"]).stdout
-    return sum(map(int, re.findall(r"counter packets (\d+) ", listed)))
-
-
-def received(device: Place) -> int:
-    """Return how many datagrams and TCP segments a device has got."""
-    lines = [line.split() for line in device.run(["cat", "/proc/net/snmp"]).stdout.splitlines()]
-    found = {
-        kind + word: int(count)
-        for (kind, *words), (_, *counts) in zip(lines[::2], lines[1::2], strict=True)
-        for word, count in zip(words, counts, strict=True)
-    }
-    return sum(found[one] for one in ("Tcp:InSegs", "Udp:InDatagrams", "Udp:NoPorts"))
-
-
-def knock(places: Places, source: str, targets: tuple[str, ...]) -> None:
-    """Send a datagram and a SYN to each target, and see that the gateway drops as many at least."""
-    before = dropped(places)
-    places[source].run([*PROGRAM, "knock", *targets])
-    until(lambda: dropped(places) >= before + 2 * len(targets))
 
 
 def captured(kept: Persisted, gateway: Place) -> str:
@@ -90,19 +61,19 @@ def test_devices_are_reached_from_their_gateway_and_from_nowhere_else(name: str,
     kept = lasting.find(name)
     places = {one: kept.place(one, at.entry, at.address) for one, at in kept.state().places.items()}
     # Whatever routes somebody adds: pods have one to everywhere, nodes and devices none.
-    knock(places, "A-2", IN_PLANT)
+    knock(places[GATEWAY], places["A-2"], IN_PLANT)
     places[OTHER].run(["ip", "route", "add", "172.30.16.0/24", "via", "192.168.56.13"])
-    knock(places, OTHER, IN_PLANT)
-    knock(places, "A-1", IN_PLANT)
+    knock(places[GATEWAY], places[OTHER], IN_PLANT)
+    knock(places[GATEWAY], places["A-1"], IN_PLANT)
     only = [route["dst"] for route in places["door"].run(["ip", "-j", "route"]).json()]
     assert only == ["172.30.17.0/24"]
     places["door"].run(["ip", "route", "add", "default", "via", "172.30.17.1"])
-    knock(places, "door", (*IN_PLANT, *OF_CLUSTER, "172.30.17.1:22"))
-    assert received(places["camera"]) == 0
+    knock(places[GATEWAY], places["door"], (*IN_PLANT, *OF_CLUSTER, "172.30.17.1:22"))
+    assert heard(places["camera"]) == 0
 
     came = places[GATEWAY].run([*PROGRAM, "ask", CAMERA, *PORTS]).json()
     assert came == {"tcp": True, "udp": True, "page": "camera /state\n", "body": "set"}
-    assert received(places["camera"]) > 0
+    assert heard(places["camera"]) > 0
     shown = verbs.run("exec", "camera", "--name", name, "--", "ip", "-br", "address", "show", "eth0")
     assert f"{CAMERA}/24" in shown.stdout, shown.stderr
     if shutil.which("tcpdump", path=ENVIRONMENT["PATH"]):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from testbed.enforcements import registry
-from testbed.enforcements.enforcement import ANNOTATIONS
+from testbed.runtime.cni import ANNOTATIONS
 from testbed.scenario.addressing import Addressing
 from tests.unit.testbed.builders import addressed
 

@@ -8,7 +8,7 @@ import pytest
 
 from testbed import resources
 from testbed.enforcements import registry
-from testbed.enforcements.enforcement import ANNOTATIONS
+from testbed.runtime.cni import ANNOTATIONS
 from testbed.scenario.addressing import Addressing
 from tests.unit.testbed.builders import addressed
 

@@ -52,7 +52,6 @@ FAULTS = {
     f"devices.Cam={NEW}": "devices.Cam: 'Cam' is not a DNS label: a-z, 0-9 and dashes within, at most 63",
     f"devices.a-1={NEW}": "devices.a-1: the name is taken by pods.A-1",
     f"devices.worker-01={NEW}": "devices.worker-01: the name is taken by nodes.worker-01",
-    "flows[0].to=camera": "flows[0].to: no pod 'camera' (pods: A-1, A-2)",
 }
 
 

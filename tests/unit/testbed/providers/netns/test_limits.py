@@ -84,9 +84,13 @@ def test_services_take_a_proxy_on_each_node_and_a_server_in_each_pod() -> None:
 def test_devices_take_a_namespace_each_and_a_thread_for_each_port() -> None:
     devices = addressed("examples/devices").scenario
     found = {one.what: one.needed for one in exceeded(devices, Readings((6, 1), *[0] * 6))}
-    assert found["network namespaces"] == 1 + 3 + 3 + 2  # nodes, devices, pods
+    assert found["network namespaces"] == 1 + 3 + 3 + 3  # nodes, devices, pods with a connection's
     assert found["mount namespaces"] == 1 + 3 + 3
-    assert found["processes"] == 1 + 3 + 3 * 3 + 5 + limits.PASSING_PROCESSES
+    served = 2 * 3  # a proxy of services on each node, and who looks on
+    assert found["processes"] == 1 + 3 + 3 * 3 + 5 + served + limits.PASSING_PROCESSES
+    relays = addressed("examples/devices", "connections.cam.mode=relay").scenario
+    (relaying,) = (one for one in exceeded(relays, Readings((6, 1), *[0] * 6)) if one.what == "processes")
+    assert relaying.needed == found["processes"] + 2 * 3
 
 
 def test_a_bridge_has_a_port_for_each_pod_of_a_cluster_on_a_node() -> None:
