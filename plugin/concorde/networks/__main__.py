@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import sys
+
 from .. import pod_annotations, results
 from ..configuration import table
 from ..program import Program, fill_gaps
@@ -16,10 +19,14 @@ if TYPE_CHECKING:
     from ..cni import CniError
     from ..requests import Request
 
+RENEW = "RENEW"  # no verb of CNI's: lists that pods name have changed
+
 
 def main() -> int:
     """Serve one call, as Program.run() says."""
     fill_gaps()
+    if os.environ.get("CNI_COMMAND") == RENEW:
+        return _renew()
     return Program(TYPE, _serve, _undo, _note).run()
 
 
@@ -36,6 +43,14 @@ def _serve(verb: str, request: Request) -> dict[str, Any] | None:
     serve = {"DEL": verbs.delete, "CHECK": verbs.check, "GC": verbs.gc, "STATUS": verbs.status}[verb]
     serve(request)
     return None
+
+
+def _renew() -> int:
+    from . import settings, verbs
+
+    errors = verbs.renew(os.environ.get("CONCORDE_NETWORKS", settings.DEFAULT_STATE))
+    sys.stderr.write("".join(f"{error}\n" for error in errors))
+    return 1 if errors else 0
 
 
 def _undo(request: Request) -> None:

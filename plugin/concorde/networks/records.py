@@ -55,12 +55,17 @@ def kept(directory: str) -> list[Attachment]:
     return [(container, interface) for container, interface in found if container and container[0] != "."]
 
 
+def networks(directory: str) -> list[str]:
+    """The directories of all networks."""
+    return [f"{directory}/{network}" for network in _names(directory)]
+
+
 def of_node(directory: str) -> list[Record]:
     """All records of all networks, of which the directories are there."""
     found = []
-    for network in _names(directory):
-        for attachment in kept(f"{directory}/{network}"):
-            record = read(path(f"{directory}/{network}", *attachment))
+    for network in networks(directory):
+        for attachment in kept(network):
+            record = read(path(network, *attachment))
             if record is not None:
                 found.append(record)
     return found

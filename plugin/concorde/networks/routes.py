@@ -100,10 +100,23 @@ def keep(
             _clear(kernel, one, index)
             _add(kernel, nl.REPLACE, one, gateway, index)
         _put_first(kernel, index)
-        for way, one in devices:
-            _add(kernel, nl.REPLACE, one, way.gateway, rtnetlink.index_of(way.interface, kernel))
+        _lead(kernel, devices)
     finally:
         kernel.close()
+
+
+def lead(netns: str, devices: Sequence[tuple[Way, Block]]) -> None:
+    """Reach devices by a further interface's gateway. Raises OSError."""
+    kernel = namespaces.opened(netns)
+    try:
+        _lead(kernel, devices)
+    finally:
+        kernel.close()
+
+
+def _lead(kernel: socket, devices: Sequence[tuple[Way, Block]]) -> None:
+    for way, one in devices:
+        _add(kernel, nl.REPLACE, one, way.gateway, rtnetlink.index_of(way.interface, kernel))
 
 
 def check(netns: str, interface: str, cluster: Sequence[Block]) -> None:

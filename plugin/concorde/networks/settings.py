@@ -29,9 +29,25 @@ class Identity:
         self.state = _directory(document, "stateDir", DEFAULT_STATE)
         self.definitions = _directory(document, "definitionsDir", f"{self.state}/definitions")
         self.lists = _directory(document, "confDir", DEFAULT_LISTS)
-        self.records = f"{self.state}/attached"
+        self.forwards = forwards_of(self.state)
+        self.records = records_of(self.state)
         self.directory = f"{self.records}/{self.name}"
-        self.node_directory = f"{self.records}/{_NODE}"
+        self.node_directory = node_of(self.state)
+
+
+def forwards_of(state: str) -> str:
+    """Where NAMESPACE/NAME.json are, the lists that pods name instead of having them."""
+    return f"{state}/forwards"
+
+
+def node_of(state: str) -> str:
+    """Where what all networks share is."""
+    return f"{records_of(state)}/{_NODE}"
+
+
+def records_of(state: str) -> str:
+    """Where the records of all networks are."""
+    return f"{state}/attached"
 
 
 class Settings(Identity):

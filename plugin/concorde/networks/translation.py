@@ -1,4 +1,7 @@
-"""What a pod sends on to a device by the kernel alone: its annotation, and nft's text for it; pure.
+"""What a pod sends on to a device by the kernel alone: its annotation, and nft's text for it.
+
+The annotation is a list, or `@NAME` of one that another program keeps on the node: that may change while the
+pod runs (see renewal.py).
 
 Only declared ports, only what comes by the pod's first interface, only to the device; what else would be
 forwarded is dropped, so such a pod is no router into the segment, and nothing that a device begins gets by.
@@ -6,8 +9,8 @@ forwarded is dropped, so such a pod is no router into the segment, and nothing t
 
 from __future__ import annotations
 
-from .. import addresses, pod_annotations, strict_json
-from ..cni import shown
+from .. import addresses, files, names, pod_annotations, strict_json
+from ..cni import TRY_AGAIN, CniError, in_words, shown
 from ..configuration import invalid
 
 TYPE_CHECKING = False
@@ -21,6 +24,7 @@ _PATH = pod_annotations.path(FORWARD)
 _PROTOCOLS = ("TCP", "UDP")
 _KEYS = ("protocol", "port", "address", "targetPort")
 _MOST = 1000
+_LONGEST = 1 << 18  # bytes of a kept list; more than the API lets an annotation have
 REMOVED = f"add table {TABLE}\ndelete table {TABLE}\n"  # whether it was there or not
 
 
@@ -70,6 +74,30 @@ def forwards(annotation: object) -> list[Forward]:
         if (one.protocol, one.port) in taken:
             raise invalid(f"{one.path}.port", f"{one.protocol} port {one.port} is given twice")
         taken.add((one.protocol, one.port))
+    return found
+
+
+def kept_at(annotation: object, directory: str, namespace: str) -> str:
+    """Where the list is that an annotation names, as `@NAME`; empty if it is one itself.
+
+    Raises CniError 7.
+    """
+    if not isinstance(annotation, str) or not annotation.startswith("@"):
+        return ""
+    name = annotation[1:]
+    if not names.is_identifier(name) or not names.is_identifier(namespace):
+        raise invalid(_PATH, f"{shown(annotation)} is not the name of a list")
+    return f"{directory}/{namespace}/{name}.json"
+
+
+def kept(path: str) -> list[Forward]:
+    """The list of a file. Raises CniError 11 if there is none, 7 if it cannot be one."""
+    try:
+        found = forwards(files.read(path, _LONGEST).decode(errors="replace"))
+    except (OSError, ValueError) as error:
+        raise CniError(TRY_AGAIN, f"{_PATH}: {path}: {in_words(error)}") from error
+    if not found:
+        raise invalid(_PATH, f"{path}: is empty")
     return found
 
 

@@ -17,12 +17,13 @@ from ..configuration import invalid, table
 from ..locks import AttachmentLock, NodeLock, where_ours
 from ..requests import Request, valid_attachments
 from . import definitions, delegates, gateways, records, routes, selection, translation
-from .settings import TYPE, Identity, Settings
+from .settings import TYPE, Identity, Settings, node_of, records_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
+    from ..routing import Block
     from .delegates import Network
     from .records import Record
     from .routes import Way
@@ -114,12 +115,25 @@ def _previous(request: Request) -> dict[str, Any]:
     return previous
 
 
+def _namespace(request: Request) -> str:
+    return request.pod.partition("/")[0] or _NO_NAMESPACE
+
+
+def _kept_at(request: Request, settings: Identity) -> str:
+    """The file of the list that the pod names, if it has none itself. Raises CniError 7."""
+    annotation = pod_annotations.of(request.document).get(translation.FORWARD)
+    return translation.kept_at(annotation, settings.forwards, _namespace(request))
+
+
 def _asked(request: Request, settings: Identity) -> tuple[list[Network], list[Forward]]:
     """The networks, whole, and what is declared. Raises CniError 7 and 11."""
     given = pod_annotations.of(request.document)
-    namespace = request.pod.partition("/")[0] or _NO_NAMESPACE
+    namespace = _namespace(request)
     selections = selection.selected(given.get(selection.NETWORKS), namespace, request.interface)
-    declared = translation.forwards(given.get(translation.FORWARD))
+    list_path = _kept_at(request, settings)
+    declared = (
+        translation.kept(list_path) if list_path else translation.forwards(given.get(translation.FORWARD))
+    )
     if declared and not selections:
         raise invalid(declared[0].path, f"the pod has no further interface: {selection.NETWORKS} names none")
     interfaces = [one.interface for one in selections]
@@ -157,6 +171,8 @@ def _attach(
         "cluster": [str(one) for one in settings.cluster],
         "segments": [str(one) for one in settings.segments],
         "forward": [one.document for one in declared],
+        "kept": _kept_at(request, settings),
+        "netns": request.netns,
         "networks": networks,
     }
     try:
@@ -165,6 +181,8 @@ def _attach(
             delegates.attach(network, request)
             records.write(settings.directory, record)
         _lead(request, settings, previous, networks, declared)
+        # Whoever changed the list while it was read has seen no record.
+        _renew(settings.directory, request.container, request.interface)
         _show(settings)
     except Exception as error:
         _undo(settings, record, request, error)
@@ -180,7 +198,7 @@ def _lead(
 ) -> None:
     """Give the pod its routes, and what it forwards."""
     ways = [routes.Way(network["interface"], network["results"][-1]) for network in networks]
-    devices = [(_leading(ways, one), routes.block(one.address, 32)) for one in declared]
+    devices = _to_devices(ways, declared)
     reached = [*devices]
     for segment in routes.blocks(settings.segments):
         way = routes.leading(ways, segment)
@@ -189,9 +207,52 @@ def _lead(
     gateway = routes.gateway(request.netns, request.interface, previous)
     routes.keep(request.netns, request.interface, gateway, routes.blocks(settings.cluster), far)
     if declared:
-        further = {way.interface for way, _ in devices}
-        _nft(translation.table(request.interface, further, declared), request.netns)
-        namespaces.inside(request.netns, lambda: _forward({request.interface, *further}))
+        _translate(request.netns, request.interface, {way.interface for way, _ in devices}, declared)
+
+
+def renew(state: str) -> list[str]:
+    """Let running pods forward what the lists that they name say by now; return what went wrong.
+
+    Each pod's table changes in one transaction, and connections that are tracked go on.
+    """
+    errors: list[str] = []
+    if not os.path.isdir(records_of(state)):
+        return errors
+    for directory in records.networks(records_of(state)):
+        for container, interface in records.kept(directory):
+            try:
+                with AttachmentLock(directory, container, interface):
+                    _renew(directory, container, interface)
+            except (CniError, OSError, tools.CommandError) as error:
+                errors.append(f"{container}: {in_words(error)}")
+    with NodeLock(node_of(state)):
+        _nft(gateways.table(records.of_node(records_of(state))))
+    return errors
+
+
+def _renew(directory: str, container: str, interface: str) -> None:
+    record = records.read(records.path(directory, container, interface))
+    path, netns = (record.get("kept"), record.get("netns")) if record else (None, None)
+    if not record or not path or not os.path.exists(path) or not netns or not os.path.exists(netns):
+        return
+    declared = translation.kept(path)
+    documents = [one.document for one in declared]
+    if record["forward"] == documents:
+        return
+    ways = [routes.Way(one["interface"], one["results"][-1]) for one in record["networks"]]
+    devices = _to_devices(ways, declared)
+    routes.lead(netns, [(way, to) for way, to in devices if not way.has(to)])
+    _translate(netns, interface, {way.interface for way, _ in devices}, declared)
+    records.write(directory, {**record, "forward": documents})  # last: until then it is to be done again
+
+
+def _to_devices(ways: list[Way], declared: list[Forward]) -> list[tuple[Way, Block]]:
+    return [(_leading(ways, one), routes.block(one.address, 32)) for one in declared]
+
+
+def _translate(netns: str, interface: str, further: set[str], declared: list[Forward]) -> None:
+    _nft(translation.table(interface, further, declared), netns)
+    namespaces.inside(netns, lambda: _forward({interface, *further}))
 
 
 def _leading(ways: list[Way], declared: Forward) -> Way:

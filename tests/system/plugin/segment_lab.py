@@ -15,6 +15,7 @@ Probe = tuple[str, str, int]
 NETWORKS, FORWARD = "k8s.v1.cni.cncf.io/networks", "concorde.contmec.dev/forward"
 DEVICE, GATEWAY, FAR, HERE = "172.17.16.120", "172.17.16.1", "172.16.2.2", "172.16.2.1"
 DEFINITIONS, LEASES = "/run/concorde-networks/definitions", "/run/kube-edge/ipam-state"
+FORWARDS = "/run/concorde-networks/forwards"
 REACH = str(Path(__file__).with_name("reachability.py"))
 CLUSTER = ["172.16.0.0/16", "10.96.0.0/12"]
 # Listing 3.1 of the thesis.
@@ -101,6 +102,12 @@ class Lab:
         script = f"mkdir -p {DEFINITIONS}/default && cat >{DEFINITIONS}/default/{name}.json"
         self.node.run("sh", "-c", script, stdin=content)
 
+    def forward(self, name: str, forward: object) -> None:
+        """Keep a list that pods may name, and tell the plugin."""
+        script = f"mkdir -p {FORWARDS}/default && cat >{FORWARDS}/default/{name}.json"
+        self.node.run("sh", "-c", script, stdin=json.dumps(forward))
+        self.node.run("env", "CNI_COMMAND=RENEW", str(self.plugin))
+
     def first(self, pod: str) -> Document:
         """The pod's first interface."""
         self.node.add_pod_namespace(pod)
@@ -133,7 +140,7 @@ class Lab:
             **(promises or {}),
         }
         if forward is not None:
-            given[FORWARD] = json.dumps(forward)
+            given[FORWARD] = forward if isinstance(forward, str) else json.dumps(forward)
         document = {
             "cniVersion": "1.1.0",
             "name": f"cluster-{cluster}",

@@ -70,6 +70,22 @@ def test_declared_ports_lead_to_the_device_and_nothing_else_does(lab: Lab) -> No
     assert (before[2], lab.left()[2]) == (True, False)
 
 
+def test_a_list_that_pods_name_changes_while_they_run(lab: Lab) -> None:
+    previous = lab.first("proxy")
+    assert lab.call("ADD", "proxy", "bridge-conf", previous, "@cam")["code"] == 11
+    lab.forward("cam", FORWARDS[:1])
+    result = lab.call("ADD", "proxy", "bridge-conf", previous, "@cam")
+    proxy = previous["ips"][0]["address"].partition("/")[0]
+    probes = [("tcp", proxy, 80), ("udp", proxy, 5004)]
+    assert lab.ask("far", probes, probes[:1]) == probes[:1]
+    for forwards, reached in ((FORWARDS, probes), (FORWARDS[1:], probes[1:])):
+        lab.forward("cam", forwards)
+        assert lab.ask("far", probes, reached) == reached
+        assert lab.call("CHECK", "proxy", "bridge-conf", result, "@cam") == {}
+    assert lab.call("DEL", "proxy", "bridge-conf", result, "@cam") == {}
+    assert not lab.left()[2]
+
+
 def test_what_the_device_begins_and_what_a_proxy_is_up_to_gets_nowhere(lab: Lab) -> None:
     proxy, _ = attach(lab, "proxy", FORWARDS)
     relay, _ = attach(lab, "relay")

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 import pytest
 from concorde.cni import CniError
@@ -74,3 +75,24 @@ def test_a_network_that_no_gateway_has_closes_nothing(plugin: dict[str, object],
     text = gateways.table([{**RECORD, "forward": [], "networks": [network]}])
     assert (named or "delete table") in text
     assert ("chain forward" in text) == (named is not None)
+
+
+def test_a_list_is_named_within_its_namespace_alone() -> None:
+    assert translation.kept_at("@cam", "/run/forwards", "default") == "/run/forwards/default/cam.json"
+    assert translation.kept_at("[]", "/run/forwards", "default") == ""
+    for bad in ("@", "@../cam", "@a/b"):
+        with pytest.raises(CniError) as raised:
+            translation.kept_at(bad, "/run/forwards", "default")
+        assert raised.value.msg.startswith(f"{PATH}: ")
+
+
+def test_a_kept_list_is_there_and_has_something(tmp_path: Path) -> None:
+    file = tmp_path / "cam.json"
+    for content, code in ((None, 11), ("[]", 7), ("{", 7)):
+        if content is not None:
+            file.write_text(content)
+        with pytest.raises(CniError) as raised:
+            translation.kept(str(file))
+        assert raised.value.code == code
+    file.write_text(json.dumps(DECLARED))
+    assert [one.document for one in translation.kept(str(file))] == DECLARED
