@@ -16,7 +16,7 @@ from edge.fields import Problem
 TAKES_NOTHING = ("NoSchedule", "NoExecute")
 # What a proxy pod bears, for a while: these come and go with a node's health.
 PASSING = ("node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable")
-MOST_HANDLERS = 1000  # of a connection; the plugin takes no more
+MOST_HANDLERS = 999  # of a connection; the plugin takes one more, by which a pod is asked
 
 
 class Node(NamedTuple):

@@ -126,10 +126,27 @@ class Picture:
         if key.kind == NODES:
             devices = {one.name: at for at, one in self._devices() if key.name in one.nodes}
             return {*devices.values(), *self._connections(lambda one: one.device in devices)}
+        if key.kind == CONNECTIONS:
+            return {key, *self._device_of(document)}
         if key.kind in (DEPLOYMENTS, SERVICES):
             labels = document["metadata"].get("labels") or {}
             return {Key(CONNECTIONS, key.namespace, str(labels.get(OF_CONNECTION, "")))}
         return {key}
+
+    def _device_of(self, connection: Json) -> Iterator[Key]:
+        """Yield the device of a connection, if it is there: its status says how connections stand."""
+        key = Key(DEVICES, "", str((connection.get("spec") or {}).get("deviceName")))
+        if key in self._objects[DEVICES]:
+            yield key
+
+    def connections(self, device: str) -> list[tuple[Connection, Json]]:
+        """Return the connections to a device, each with its status."""
+        with self._lock:
+            return [
+                (one.said, one.document.get("status") or {})
+                for one in self._held.values()
+                if isinstance(one.said, Connection) and one.said.device == device
+            ]
 
     def _devices(self) -> Iterator[tuple[Key, Device]]:
         for key, one in self._held.items():

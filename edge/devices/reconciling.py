@@ -10,15 +10,17 @@ this runs or not. So nothing of ours, no finalizer either, is on objects that so
 from __future__ import annotations
 
 import heapq
+import re
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
+from urllib.parse import urlencode
 
 from edge.devices import kinds
-from edge.devices.kinds import Connection
+from edge.devices.kinds import Connection, Device
 from edge.devices.picture import CONNECTIONS, DEPLOYMENTS, SERVICES, Held, Key, Picture
-from edge.devices.rendering import OF_CONNECTION, Settings, rendered
+from edge.devices.rendering import OF_CONNECTION, Settings, asks, rendered
 from edge.events import Events
 from edge.fields import Problem
 from edge.http import MERGE, Json, Question, RefusedError, Server
@@ -26,7 +28,11 @@ from edge.http import MERGE, Json, Question, RefusedError, Server
 COMPONENT = "edge-operator"
 APPLY = "application/apply-patch+yaml"
 FIRST_RETRY, LAST_RETRY = 0.2, 10.0
-VALID, READY = "Valid", "Ready"
+VALID, READY, REACHABLE = "Valid", "Ready", "Reachable"
+AVAILABLE, REFUSED = "Available", "Refused"
+UNHEALTHY = "Unhealthy"  # a kubelet's word for who does not answer
+# What a runtime says, and before which it says what a plugin said.
+_REFUSED = re.compile(r"plugin type=\"[^\"]*\" failed \(add\): (.*)", re.DOTALL)
 
 
 class Queue:
@@ -90,9 +96,24 @@ class Verdict(NamedTuple):
     """How an object stands in one respect, as a condition of it says."""
 
     kind: str
-    holds: bool
+    holds: bool | None  # nothing: nobody knows
     reason: str
     message: str
+
+
+class Said(NamedTuple):
+    """What an event says of a pod."""
+
+    reason: str
+    message: str
+
+
+class Pods(NamedTuple):
+    """How many pods of a Connection are ready, and are to be; ``late``: there is one that is not yet."""
+
+    ready: int
+    wanted: int
+    late: bool
 
 
 class Reconciler:
@@ -109,7 +130,7 @@ class Reconciler:
         if one is None or one.document["metadata"].get("deletionTimestamp") or not self._may():
             return False
         problems = self._picture.problems(key)
-        verdicts, failed = [_valid(problems)], ""
+        verdicts, failed, lacking = [_valid(problems)], "", False
         more: Json = {}
         if key.kind == CONNECTIONS:
             try:
@@ -121,9 +142,14 @@ class Reconciler:
             except ConflictError as error:
                 failed = str(error)
             more = self._standing(key, one)
-            verdicts.append(self._ready(key, one, failed))
+            pods = self._pods(Key(DEPLOYMENTS, key.namespace, f"{kinds.PREFIX}{key.name}"), one)
+            lacking = pods.ready < pods.wanted or pods.late
+            why = self._why(key) if lacking else None
+            verdicts.append(_ready(pods, failed, why))
+        elif isinstance(one.said, Device):
+            verdicts.append(reachable(self._picture.connections(key.name), one.said, self._settings))
         self._tell(key, one, verdicts, more)
-        return bool(failed)
+        return bool(failed) or lacking
 
     def _made(self, key: Key, held: Held) -> None:
         """Make, change or remove what a Connection has. Raises AwayError, ConflictError."""
@@ -180,25 +206,31 @@ class Reconciler:
         if service is None or not _owned(service, held):
             return {"ready": 0}
         ports = [f"{one['port']}/{one['protocol']}" for one in service["spec"].get("ports") or ()]
-        ready, _ = self._pods(Key(DEPLOYMENTS, key.namespace, name), held)
+        ready = self._pods(Key(DEPLOYMENTS, key.namespace, name), held).ready
         return {"address": f"{name}.{key.namespace}.svc", "ports": ports, "ready": ready}
 
-    def _pods(self, at: Key, held: Held) -> tuple[int, int]:
-        """Return how many pods of a Connection are ready, and are to be."""
+    def _pods(self, at: Key, held: Held) -> Pods:
         known = self._picture.object(at)
         if known is None or not _owned(known, held):
-            return 0, 0
-        return int((known.get("status") or {}).get("readyReplicas") or 0), int(known["spec"]["replicas"])
+            return Pods(0, 0, False)
+        status = known.get("status") or {}
+        wanted = int(known["spec"]["replicas"])
+        return Pods(int(status.get("readyReplicas") or 0), wanted, bool(status.get("unavailableReplicas")))
 
-    def _ready(self, key: Key, held: Held, failed: str) -> Verdict:
-        ready, wanted = self._pods(Key(DEPLOYMENTS, key.namespace, f"{kinds.PREFIX}{key.name}"), held)
-        if failed:
-            return Verdict(READY, ready > 0, "Failed", failed)
-        if ready:
-            return Verdict(READY, True, "Available", f"{ready} of {wanted} proxy pods")
-        if not wanted:
-            return Verdict(READY, False, "Stopped", "there is nothing to connect to")
-        return Verdict(READY, False, "NotReady", f"0 of {wanted} proxy pods")
+    def _why(self, key: Key) -> Said | None:
+        """Return what was said last against a pod of a Connection that is not ready. Raises AwayError."""
+        within = f"/api/v1/namespaces/{key.namespace}"
+        selector = urlencode({"labelSelector": f"{OF_CONNECTION}={key.name}"})
+        pods = self._server.ask(Question("GET", f"{within}/pods?{selector}")).get("items") or ()
+        for pod in pods:
+            conditions = (pod.get("status") or {}).get("conditions") or ()
+            if any(one["type"] == "Ready" and one["status"] == "True" for one in conditions):
+                continue
+            fields = urlencode({"fieldSelector": f"involvedObject.uid={pod['metadata']['uid']},type=Warning"})
+            events = self._server.ask(Question("GET", f"{within}/events?{fields}")).get("items") or ()
+            if events:
+                return _said(max(events, key=lambda one: str(one.get("lastTimestamp") or "")))
+        return None
 
     def _tell(self, key: Key, held: Held, verdicts: Sequence[Verdict], more: Json) -> None:
         """Write a status that is another now, and an event of what is wrong now. Raises AwayError."""
@@ -213,7 +245,7 @@ class Reconciler:
                 if error.status == 404:  # it is gone by now
                     return
                 raise
-        wrong = next((one for one in verdicts if one.reason in ("Invalid", "Failed")), None)
+        wrong = next((one for one in verdicts if one.reason in ("Invalid", "Failed", REFUSED)), None)
         said = f"{wrong.reason}: {wrong.message}" if wrong else ""
         if wrong and said != self._said.get(key):
             kind = kinds.CONNECTION if key.kind == CONNECTIONS else kinds.DEVICE
@@ -246,11 +278,48 @@ def _valid(problems: Sequence[Problem]) -> Verdict:
     return Verdict(VALID, True, "Valid", "nothing is wrong")
 
 
+def _ready(pods: Pods, failed: str, why: Said | None) -> Verdict:
+    """Return how a Connection's pods stand, with what is said against one that is not ready."""
+    if failed:
+        return Verdict(READY, pods.ready > 0, "Failed", failed)
+    if not pods.wanted:
+        return Verdict(READY, False, "Stopped", "there is nothing to connect to")
+    reason, message = why or ("NotReady", "")
+    text = f"{pods.ready} of {pods.wanted} proxy pods" + (f": {message}" if message else "")
+    if pods.ready and reason != REFUSED:
+        reason = AVAILABLE
+    return Verdict(READY, pods.ready > 0, reason, text)
+
+
+def _said(event: Json) -> Said:
+    """Return what an event says; of a plugin that refused a pod, that one's own words."""
+    reason, message = str(event.get("reason")), str(event.get("message"))
+    refused = _REFUSED.search(message)
+    return Said(REFUSED, refused[1].strip()) if refused else Said(reason, message)
+
+
+def reachable(connections: Sequence[tuple[Connection, Json]], device: Device, settings: Settings) -> Verdict:
+    """Return whether a device answers: so far as proxy pods that translate ask it, by TCP."""
+    conditions = [
+        one
+        for connection, status in connections
+        if settings.probe_seconds and asks(connection, device)
+        for one in status.get("conditions") or ()
+        if one["type"] == READY
+    ]
+    if any(one["reason"] == AVAILABLE for one in conditions):
+        return Verdict(REACHABLE, True, "Answers", "it answers a proxy pod")
+    silent = next((one for one in conditions if one["reason"] == UNHEALTHY), None)
+    if silent:
+        return Verdict(REACHABLE, False, "NoAnswer", silent["message"])
+    return Verdict(REACHABLE, None, "NotAsked", "no proxy pod asks it")
+
+
 def _condition(verdict: Verdict, status: Mapping[str, Any], generation: int) -> Json:
     """Return a condition, with the time since when it has been as it is."""
     conditions = status.get("conditions") or ()
     before: Json = next((one for one in conditions if one.get("type") == verdict.kind), {})
-    holds = "True" if verdict.holds else "False"
+    holds = {True: "True", False: "False", None: "Unknown"}[verdict.holds]
     since = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
     if before.get("status") == holds:
         since = before.get("lastTransitionTime", since)

@@ -4,6 +4,9 @@ Pure, and the same text for the same objects. All that is rendered is applied by
 what others write beside it stays. ``translate`` needs no program in the proxy pod: what the annotation
 ``concorde.contmec.dev/forward`` lists is rewritten by the kernel in the pod's own network, by rules that the
 CNI plugin writes there. ``relay`` is the thesis' way, a socat for each handler.
+
+The list itself is the Deployment's annotation, which each gateway keeps as a file; pods name it. So other
+handlers change it, and not the pods: connections through them go on.
 """
 
 from __future__ import annotations
@@ -26,6 +29,7 @@ RENDERED = f"{GROUP}/rendered"  # an annotation: of what is rendered, the digest
 FIRST_PORT = 8000  # where a relay listens, as in the thesis: below 1024 it would need a right
 UDP_SECONDS = 30  # after its client's last datagram a relay's process ends
 DEAD_SECONDS = 2  # on a node that is not ready, or out of reach
+LAST_PORT = 65535
 NOWHERE = "down"  # a port's target that no pod has: a Service refuses there, and its other ports go on
 UNPRIVILEGED = 65534
 
@@ -79,7 +83,7 @@ def service(connection: Connection, device: Device, ports: Sequence[Port], uid: 
         for port in ports
     ]
     spec = {"selector": {OF_CONNECTION: connection.name}, "ports": listed}
-    return _object("v1", "Service", connection, device, uid, spec)
+    return _object("v1", "Service", connection, device, uid, spec, {})
 
 
 def deployment(
@@ -91,36 +95,53 @@ def deployment(
     """
     relays = connection.mode == RELAY
     containers = _relays(device, ports, settings) if relays else [_waiting(ports, settings)]
+    promised = int(any(connection.guarantee))
+    forwarded: dict[str, str] = {} if relays else {FORWARD: json.dumps(_forwarded(device, ports))}
     spec = {
         "replicas": connection.replicas if device.up else 0,
         "revisionHistoryLimit": 1,
         "selector": {"matchLabels": {OF_CONNECTION: connection.name}},
-        # Who is new begins before who is old ends, so that there is always somebody to connect to.
-        "strategy": {"type": "RollingUpdate", "rollingUpdate": {"maxSurge": 1, "maxUnavailable": 0}},
+        # Who is new begins before who is old ends, so that there is always somebody to connect to; unless
+        # the old one has a promise, for which there may be room but once.
+        "strategy": {
+            "type": "RollingUpdate",
+            "rollingUpdate": {"maxSurge": 1 - promised, "maxUnavailable": promised},
+        },
         "template": {
             "metadata": {
                 "labels": _labels(connection, device),
-                "annotations": annotations_of(connection, device, ports),
+                # A name, so that what the list says may change while pods run.
+                "annotations": {
+                    **annotations_of(connection, device, ports),
+                    **dict.fromkeys(forwarded, f"@{connection.proxy}"),
+                },
             },
             "spec": {**_placed(connection, device), "containers": containers},
         },
     }
-    return _object("apps/v1", "Deployment", connection, device, uid, spec)
+    return _object("apps/v1", "Deployment", connection, device, uid, spec, forwarded)
 
 
 def _object(
-    api: str, kind: str, connection: Connection, device: Device, uid: str, spec: Mapping[str, Any]
+    api: str,
+    kind: str,
+    connection: Connection,
+    device: Device,
+    uid: str,
+    spec: Mapping[str, Any],
+    annotations: Mapping[str, str],
 ) -> Json:
     owner = {"apiVersion": API, "kind": CONNECTION, "name": connection.name, "uid": uid, "controller": True}
-    metadata = {
+    metadata: Json = {
         "name": connection.proxy,
         "namespace": connection.namespace,
         "labels": _labels(connection, device),
         "ownerReferences": [owner],
+        "annotations": dict(annotations),
     }
     made = {"apiVersion": api, "kind": kind, "metadata": metadata, "spec": dict(spec)}
     digest = hashlib.sha256(json.dumps(made, sort_keys=True).encode()).hexdigest()[:16]
-    metadata["annotations"] = {RENDERED: digest}
+    metadata["annotations"] = {**annotations, RENDERED: digest}
     return made
 
 
@@ -141,15 +162,27 @@ def annotations_of(connection: Connection, device: Device, ports: Sequence[Port]
 
 
 def _forwarded(device: Device, ports: Sequence[Port]) -> list[Json]:
+    """Return where packets to the pod's ports go, and those to the port by which it is asked."""
+    listed = [(port.handler.transport, port.taken, port.handler.port) for port in ports]
+    asked = [(protocol, asked_at(ports), target) for protocol, _, target in listed if protocol == "TCP"]
     return [
-        {
-            "protocol": port.handler.transport,
-            "port": port.taken,
-            "address": str(device.address),
-            "targetPort": port.handler.port,
-        }
-        for port in ports
+        {"protocol": protocol, "port": port, "address": str(device.address), "targetPort": target}
+        for protocol, port, target in (*listed, *asked[:1])
     ]
+
+
+def asks(connection: Connection, device: Device) -> bool:
+    """Return whether a connection's pods ask whether the device answers: by TCP, if they translate."""
+    handlers = (
+        one for part in device.components if part.name in connection.components for one in part.handlers
+    )
+    return connection.mode != RELAY and any(one.transport == "TCP" for one in handlers)
+
+
+def asked_at(ports: Sequence[Port]) -> int:
+    """Return at which port a pod is asked whether its device answers: the last that no handler has."""
+    taken = {port.taken for port in ports if port.handler.transport == "TCP"}
+    return next(number for number in range(LAST_PORT, 0, -1) if number not in taken)
 
 
 def _placed(connection: Connection, device: Device) -> Json:
@@ -211,7 +244,7 @@ def _waiting(ports: Sequence[Port], settings: Settings) -> Json:
     probe: Json = {}
     if asked and settings.probe_seconds:
         probe["readinessProbe"] = {
-            "tcpSocket": {"port": asked[0].taken},
+            "tcpSocket": {"port": asked_at(ports)},
             "periodSeconds": settings.probe_seconds,
             "timeoutSeconds": settings.probe_seconds,
             "failureThreshold": 2,

@@ -41,7 +41,7 @@ def provide_relay() -> Image:
 def files(installed: Path) -> Iterator[Entry]:
     """Yield the operator's files, given where its packages are. Raises LookupError."""
     modules = {f"{runner.SITE}/{file.relative_to(installed)}": file for file in runner.below(installed)}
-    yield from addresses.files()
+    yield from addresses.files({**addresses.TOOLS, "chroot": "coreutils"})
     yield from runner.entries(modules)
 
 

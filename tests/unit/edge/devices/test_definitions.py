@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import json
 from contextlib import closing
+from io import StringIO
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from edge.devices.definitions import KIND, Keeper
-from edge.devices.picture import DEFINITIONS
+from edge.devices.definitions import DEFINITION as KIND
+from edge.devices.definitions import Keeper, Renewal, definition_text, forward_text
+from edge.devices.picture import DEFINITIONS, DEPLOYMENTS
+from edge.devices.rendering import FORWARD
 from edge.http import AwayError, Server
+from edge.log import Logger
 from edge.watch import Changed, Listed, list_all
 from tests.thesis import DEFINITION
 from tests.unit.edge.devices.test_operator import Api
@@ -28,7 +32,7 @@ def files(directory: Path) -> set[str]:
 
 @pytest.fixture
 def keeper(tmp_path: Path) -> Keeper:
-    return Keeper(tmp_path / "definitions")
+    return Keeper(tmp_path / "definitions", definition_text)
 
 
 def test_a_list_is_all_that_there_is(keeper: Keeper, tmp_path: Path) -> None:
@@ -60,7 +64,7 @@ def test_one_that_changes_or_goes_is_another_file_or_none(keeper: Keeper, tmp_pa
     ("name", "namespace"), [("../a", "default"), ("a", ".."), ("", "default"), ("A", "b")]
 )
 def test_no_name_leads_elsewhere(keeper: Keeper, tmp_path: Path, name: str, namespace: str) -> None:
-    with pytest.raises(OSError, match="not the name of a definition"):
+    with pytest.raises(OSError, match="not the name of an object"):
         keeper.put(Changed(DEFINITIONS, named(name, namespace), False))
     assert files(tmp_path) == set()
 
@@ -83,3 +87,28 @@ def test_while_the_api_is_away_files_stay_and_without_the_kind_there_are_none(
         api.kinds.remove(DEFINITIONS)
         list_all(server, KIND, keeper.put)
         assert files(at) == set()
+
+
+def test_the_plugin_is_told_of_changes_alone_until_it_has_heard(tmp_path: Path) -> None:
+    root, told = tmp_path / "node", tmp_path / "told"
+    root.mkdir()
+    plugin = root / "plugin"
+    renewal = Renewal("/", str(plugin), tmp_path, Logger(StringIO()))
+    assert renewal.told() == ""  # there is none
+    plugin.write_text(
+        f'#!/bin/sh\necho $CNI_COMMAND >>"{told}"\n[ -e "{root}/ready" ] || {{ echo no >&2; exit 1; }}\n'
+    )
+    plugin.chmod(0o755)
+    assert renewal.told() == "no"
+    (root / "ready").touch()
+    assert renewal.told() == ""
+    assert told.read_text() == "RENEW\nRENEW\n"
+    heard: list[int] = []
+    keeper = Keeper(tmp_path / "forwards", forward_text, lambda: heard.append(1))
+    listed = named("dop-cam")
+    listed["metadata"]["annotations"] = {FORWARD: "[]"}
+    for news in (Listed(DEPLOYMENTS, [listed, named("b")]), Changed(DEPLOYMENTS, listed, False)):
+        keeper.put(news)
+    assert (files(tmp_path / "forwards"), heard) == ({"default", "default/dop-cam.json"}, [1])
+    keeper.put(Listed(DEPLOYMENTS, []))
+    assert (files(tmp_path / "forwards"), heard) == (set(), [1, 1])

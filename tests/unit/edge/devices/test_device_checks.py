@@ -91,7 +91,7 @@ DOWN = [{"name": "backend", "up": False, "handlers": [{"port": 80}]}]
         (
             changed(DEVICE, components=components(("backend", [("TCP", at) for at in range(1, 1002)]))),
             {},
-            "spec.componentNames: have 1001 handlers: one connection has 1000 at most",
+            "spec.componentNames: have 1001 handlers: one connection has 999 at most",
         ),
         (
             DEVICE,

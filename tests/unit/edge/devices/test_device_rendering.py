@@ -26,6 +26,7 @@ from tests.unit.edge.devices.test_device_kinds import DOCUMENTS
 SETTINGS = Settings("pause:1", "socat:1")
 TWO = components(("a", [("TCP", 8554), ("UDP", 8554)]), ("b", [("HTTP", 80)]))
 UID = "u1"
+MORE: list[list[tuple[str, int]]] = [[("TCP", 80)], [("HTTP", 443), ("UDP", 5004), ("TCP", 80)]]
 
 
 def made(device: Any = DEVICE, **fields: Any) -> tuple[Any, Any]:
@@ -51,13 +52,24 @@ def test_the_thesis_connection_is_a_deployment_and_a_service_of_its_name() -> No
     assert deployment["spec"]["replicas"] == 1
 
 
+def forwarded(deployment: Any) -> Any:
+    return json.loads(deployment["metadata"]["annotations"][FORWARD])
+
+
+def test_other_handlers_are_another_list_and_the_same_pods() -> None:
+    one, other = (made(changed(DEVICE, components=components(("backend", ports))))[0] for ports in MORE)
+    assert one["spec"] == other["spec"]
+    assert forwarded(one) != forwarded(other)
+
+
 def test_to_translate_the_plugin_is_told_and_the_container_has_no_right() -> None:
     annotations, spec = pod(made()[0])
     assert annotations[NETWORKS] == "bridge-conf"
     expected = {"protocol": "TCP", "port": 443, "address": "172.17.16.120", "targetPort": 443}
-    assert json.loads(annotations[FORWARD]) == [expected]
+    assert annotations[FORWARD] == "@dop-sample-connection"
+    assert forwarded(made()[0]) == [expected, {**expected, "port": 65535}]
     (container,) = spec["containers"]
-    assert (container["image"], container["readinessProbe"]["tcpSocket"]) == ("pause:1", {"port": 443})
+    assert (container["image"], container["readinessProbe"]["tcpSocket"]) == ("pause:1", {"port": 65535})
     assert container["securityContext"]["capabilities"] == {"drop": ["ALL"]}
     assert spec["automountServiceAccountToken"] is False
 
@@ -152,12 +164,12 @@ def test_each_handler_is_one_port_of_the_service_and_reaches_the_device(handlers
         (one.transport, one.port) for one in handlers
     }
     assert len({one["name"] for one in ports}) == len(handlers)
-    annotations, spec = pod(deployment)
+    _, spec = pod(deployment)
     if mode == "relay":
         assert len(spec["containers"]) == len(handlers)
         assert len({one["targetPort"] for one in ports}) == len(handlers)
     else:
-        listed = json.loads(annotations[FORWARD])
+        listed = forwarded(deployment)
         assert {(one["protocol"], one["targetPort"]) for one in listed} == {
             (one.transport, one.port) for one in handlers
         }

@@ -46,11 +46,14 @@ def test_the_program_understands_what_it_is_told(monkeypatch: pytest.MonkeyPatch
 def test_each_node_has_definitions_where_the_plugin_looks_for_them() -> None:
     spec = BY_KIND["DaemonSet", "networks"]["spec"]["template"]["spec"]
     (container,), (volume,) = spec["containers"], spec["volumes"]
+    (mount,) = container["volumeMounts"]
     assert (container["image"], container["args"][0]) == (devices.IMAGE, "networks")
-    assert volume["hostPath"]["path"] == definitions.DIRECTORY
-    assert container["args"][-1] == f"--directory={container['volumeMounts'][0]['mountPath']}"
-    (rule,) = BY_KIND["ClusterRole", f"{SPACE}-networks"]["rules"]
-    assert rule["verbs"] == ["list", "watch"]
+    told = definitions.parse(container["args"][1:])
+    assert (volume["hostPath"]["path"], told.root) == ("/", mount["mountPath"])
+    assert told.program == container["env"][0]["value"]
+    assert all(
+        rule["verbs"] == ["list", "watch"] for rule in BY_KIND["ClusterRole", f"{SPACE}-networks"]["rules"]
+    )
 
 
 def test_servers_ask_where_it_answers_and_go_on_without() -> None:

@@ -36,15 +36,19 @@ THERE = {NODES: NODE, DEVICES: DEVICE, DEFINITIONS: DEFINITION, CONNECTIONS: CON
 
 
 class Api(StubApi):
-    """An API that takes an apply as if nobody else wrote."""
+    """An API that takes an apply as if nobody else wrote; pods are ready at once, or ``late``."""
 
     def __init__(self) -> None:
         super().__init__()
-        self.kinds |= {kind.path for kind in KINDS}
+        self.kinds |= {kind.path for kind in KINDS} | {"/api/v1/pods"}
+        self.late = False
 
     def do(self, method: str, path: str, body: Any = None) -> tuple[int, Json]:
         if method == "PATCH" and "fieldManager" in path:
             at = urlsplit(path).path
+            if "/deployments/" in at:
+                ready = 0 if self.late else body["spec"]["replicas"]
+                body = {**body, "status": {"readyReplicas": ready}}
             status, _ = super().do("GET", at)
             if status == 404:
                 return super().do("POST", at.rpartition("/")[0], body)
@@ -117,9 +121,9 @@ def test_the_thesis_manifests_make_a_deployment_and_a_service(case: Case) -> Non
     assert case.one(SERVICES)["spec"]["ports"][0]["port"] == 443
     assert case.one(DEPLOYMENTS)["spec"]["replicas"] == 1
     status = case.one(CONNECTIONS, "sample-connection")["status"]
-    assert (status["address"], status["ports"], status["ready"]) == (f"{NAME}.default.svc", ["443/TCP"], 0)
+    assert (status["address"], status["ports"], status["ready"]) == (f"{NAME}.default.svc", ["443/TCP"], 1)
     assert case.condition()["status"] == case.condition(DEVICES, "device01-01")["status"] == "True"
-    assert case.condition(of="Ready")["message"] == "0 of 1 proxy pods"
+    assert case.condition(of="Ready")["message"] == "1 of 1 proxy pods"
     assert case.events() == []
 
 
@@ -149,12 +153,11 @@ def test_a_changed_port_changes_the_service_and_not_its_address(case: Case) -> N
     case.turn()
     spec = case.one(SERVICES)["spec"]
     assert (spec["clusterIP"], [one["port"] for one in spec["ports"]]) == ("10.96.0.7", [443, 5004])
-    assert len(json.loads(forwarded(case))) == 2
+    assert len(json.loads(forwarded(case))) == 3  # and where a pod is asked
 
 
 def forwarded(case: Case) -> str:
-    template = case.one(DEPLOYMENTS)["spec"]["template"]
-    return str(template["metadata"]["annotations"]["concorde.contmec.dev/forward"])
+    return str(case.one(DEPLOYMENTS)["metadata"]["annotations"]["concorde.contmec.dev/forward"])
 
 
 @pytest.mark.parametrize("away", [True, False])
@@ -211,6 +214,49 @@ def test_somebody_elses_service_of_that_name_is_left_alone(case: Case) -> None:
     assert case.one(SERVICES)["spec"] == {"ports": []}
     assert case.one(DEPLOYMENTS) is None
     assert case.condition(of="Ready")["message"].startswith(f"Service default/{NAME} is there, and not this")
+
+
+POD = {"metadata": {"name": f"{NAME}-x", "namespace": "default"}, "status": {}}
+SANDBOX = (
+    'Failed to create pod sandbox: rpc error: code = Unknown desc = failed to setup network for sandbox "1": '
+    'plugin type="concorde" failed (add): eth1: 80 Mbit/s asked, 19 are free; dop-cam has 60'
+)
+SILENT = "Readiness probe failed: dial tcp 10.244.2.3:65535: connect: connection refused"
+
+
+@pytest.mark.parametrize(
+    ("reason", "message", "said", "words"),
+    [
+        ("FailedCreatePodSandBox", SANDBOX, "Refused", SANDBOX.rpartition("(add): ")[2]),
+        ("FailedScheduling", "0/2 nodes are available", "FailedScheduling", "0/2 nodes are available"),
+        ("Unhealthy", SILENT, "Unhealthy", SILENT),
+    ],
+)
+def test_why_a_pod_is_not_ready_is_said_until_it_is(
+    case: Case, reason: str, message: str, said: str, words: str
+) -> None:
+    case.api.late = True
+    case.api.do("POST", "/api/v1/namespaces/default/pods", POD)
+    uid = case.api.all("/api/v1/pods")[POD["metadata"]["name"]]["metadata"]["uid"]
+    event = {"metadata": {"name": "e", "namespace": "default"}, "reason": reason, "message": message}
+    case.api.do("POST", "/api/v1/namespaces/default/events", {**event, "involvedObject": {"uid": uid}})
+    assert case.turn()
+    ready = case.condition(of="Ready")
+    assert (ready["status"], ready["reason"], ready["message"]) == (
+        "False",
+        said,
+        f"0 of 1 proxy pods: {words}",
+    )
+    assert case.events() == [message, *([ready["message"]] if said == "Refused" else [])]
+    case.turn()
+    silent = case.condition(DEVICES, "device01-01", "Reachable")
+    assert silent["status"] == ("False" if said == "Unhealthy" else "Unknown")
+    case.api.late = False
+    case.delete(Key(DEPLOYMENTS, "default", NAME))
+    case.turn()
+    case.turn()
+    assert case.condition(of="Ready")["status"] == "True"
+    assert case.condition(DEVICES, "device01-01", "Reachable")["status"] == "True"
 
 
 def test_what_is_refused_is_said_and_tried_again(case: Case) -> None:
