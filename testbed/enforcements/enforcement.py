@@ -247,7 +247,7 @@ class Enforcement:
                 yield Fault((*field, "conflist", *at) if stated else field, message)
 
     def _missing_plugins(self, conflist: dict[str, Any]) -> Iterator[tuple[FaultPath, str]]:
-        brought = {OURS} if self.description.plugins == OURS else set()
+        brought = {OURS, f"{OURS}-networks"} if self.description.plugins == OURS else set()
         own = [self.description.plugins] if self.description.plugins and not brought else []
         directories = [*own, *resources.REFERENCE_PLUGINS]
         there = brought | {file.name for one in directories for file in Path(one).glob("*")}

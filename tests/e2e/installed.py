@@ -34,14 +34,21 @@ def cluster_wide(pair: Testbed) -> set[str]:
 
 
 class Installed:
-    """A part of edge, in the first cluster of the pair, and the directory of who administers that.
+    """A part of edge, in a testbed's cluster a, and the directory of who administers that.
 
     ``cluster`` is what that person says of it: a patch that may name the worker and the API; ``more``
-    is said besides in the kustomization.
+    is said besides in the kustomization. The worker has a pod.
     """
 
     def __init__(
-        self, pair: Testbed, directory: Path, part: str, image: Image, cluster: str, more: str = ""
+        self,
+        pair: Testbed,
+        directory: Path,
+        part: str,
+        image: Image,
+        cluster: str,
+        more: str = "",
+        worker: str = WORKER,
     ) -> None:
         self.client = next(client for client in pair.clients if client.cluster == "a")
         self.directory = directory
@@ -50,11 +57,9 @@ class Installed:
         self.in_space = f"--namespace={self.space}"
         host, port = endpoint(pair.addressing, "a")
         self._more = more.format(host=host, port=port, services=pair.addressing.service_range("a"))
-        (directory / "cluster.yaml").write_text(cluster.format(worker=WORKER, host=host, port=port))
-        place = pair.networks["A-1"]
-        assert isinstance(place, InNamespace)
-        assert place.node.name == WORKER
-        self.node = place.node
+        (directory / "cluster.yaml").write_text(cluster.format(worker=worker, host=host, port=port))
+        places = [place for place in pair.networks.values() if isinstance(place, InNamespace)]
+        self.node = next(place.node for place in places if place.node.name == worker)
         images = ["ctr", "--namespace=k8s.io", "images"]
         self.node.run([*images, "import", str(image.archive)])
         self.node.run([*images, "tag", image.name, f"{image.name.rpartition(':')[0]}:{NEXT}"])
