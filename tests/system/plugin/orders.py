@@ -19,8 +19,11 @@ import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any
+
+from concorde.node import tables as made
 
 from docs.parts import chains as page
 from testbed.runtime.cni import Attachment, NetworkList, cached, cached_name
@@ -479,10 +482,20 @@ def tables(ruleset: Any) -> list[str]:
         if kind in ("set", "map"):
             elements = [] if what["name"] in COUNTED else what.get("elem", [])
             what["elem"] = sorted(map(element, elements))
-        if "tracked" in (what.get("name"), what.get("chain")) or "fragments" in what.get("comment", ""):
+        if what.get("name") == "tracked" or what.get("comment") in of_tracking():
             continue
         lines.append(json.dumps({kind: what}, sort_keys=True))
     return sorted(lines)
+
+
+@cache
+def of_tracking() -> set[str]:
+    """What rules are known by that are otherwise, or only there, once the kernel tracks connections."""
+    without, with_it = (
+        {comment for _, rules in made.chains(tracked=tracked).values() for comment in made.comments(rules)}
+        for tracked in (False, True)
+    )
+    return without ^ with_it
 
 
 def element(shown: Any) -> str:
