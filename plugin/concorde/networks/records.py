@@ -44,9 +44,11 @@ def write(directory: str, record: Record) -> None:
 
 
 def drop(path: str) -> None:
-    """Remove a file if it is there. Raises OSError."""
-    if os.path.lexists(path):
-        os.unlink(path)
+    """Remove a file if it is there, and what killed calls left that were writing it. Raises OSError."""
+    directory, name = os.path.split(path)
+    for other in _names(directory):
+        if other == name or other.startswith(f".{name}."):
+            os.unlink(f"{directory}/{other}")
 
 
 def kept(directory: str) -> list[Attachment]:
