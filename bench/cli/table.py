@@ -25,7 +25,7 @@ from bench.console.verb import (
     place,
     text,
 )
-from bench.studies import backends, compare, matrix, nightly, places, promise, reproduction, services
+from bench.studies import backends, compare, devices, matrix, nightly, places, promise, reproduction, services
 
 DRAW = text(
     "draw", "draw nodes, zones, clusters, pods and promises on the terminal, and as SVG into this file"
@@ -122,6 +122,7 @@ STUDIES = (
     places.VERB,
     backends.VERB,
     services.VERB,
+    devices.VERB,
     Verb(
         "study",
         "Run several experiments that answer one question together.",
@@ -129,7 +130,7 @@ STUDIES = (
         (
             place(
                 "name",
-                "which study: matrix, places, backends, services, promise, or one that "
+                "which study: matrix, places, backends, services, devices, promise, or one that "
                 "CONCORDE_EXTENSIONS=FILE brings",
                 values.studies,
             ),
@@ -331,7 +332,7 @@ MACHINES = (
     ),
     Verb(
         "kubernetes.bundle",
-        "Put what machines need of a kept Kubernetes version into a directory, for provision --from.",
+        "Put what provision --from needs of a kept Kubernetes version into a directory.",
         "cli.verbs.machines:make_bundle",
         (place("to", "the directory"), text("version", "which of the kept versions (default: 1.20.2)")),
     ),

@@ -6,6 +6,7 @@ from pathlib import Path
 
 from bench.recording.directory import below
 from bench.studies.backends.study import BackendsStudy
+from bench.studies.devices.study import DevicesStudy
 from bench.studies.matrix.study import MatrixStudy
 from bench.studies.places.study import PlacesStudy
 from bench.studies.promise.study import PromiseStudy
@@ -40,5 +41,12 @@ def find(name: str, reports: Path) -> tuple[Study, Path] | None:
     return None
 
 
-for _study in (MatrixStudy(), PlacesStudy(), BackendsStudy(), ServicesStudy(), PromiseStudy()):
+for _study in (
+    MatrixStudy(),
+    PlacesStudy(),
+    BackendsStudy(),
+    ServicesStudy(),
+    DevicesStudy(),
+    PromiseStudy(),
+):
     register(_study)

@@ -17,6 +17,8 @@ from bench.presentation import commands
 from bench.recording import archive, atomic
 from bench.recording.directory import begin_directory, finish_directory
 from bench.studies.backends import sheets as backends
+from bench.studies.devices import page as devices
+from bench.studies.devices.index import INDEX as DEVICES
 from bench.studies.promise import report as promises
 from bench.studies.promise.index import INDEX, Promise
 from bench.studies.reproduction import bundle as bundles
@@ -76,7 +78,8 @@ def _pages(reports: Path, kept: Sequence[Kept]) -> list[tuple[Path, bytes]]:
     made = {
         pages.FILE: pages.render(claims.read()),
         backends.FILE: backends.render(claims.REFERENCE),
-        services.FILE: services.render(_services(reports, kept)),
+        services.FILE: services.render(_whole_index(reports, kept, "services", SERVICES)),
+        devices.FILE: devices.render(_whole_index(reports, kept, "devices", DEVICES)),
         promises.PUBLISHED: promises.published(reports, _promises(reports, kept)),
         pages.VERSIONS_FILE: pages.versions(claims.REFERENCE),
     }
@@ -86,10 +89,10 @@ def _pages(reports: Path, kept: Sequence[Kept]) -> list[tuple[Path, bytes]]:
     ]
 
 
-def _services(reports: Path, kept: Sequence[Kept]) -> bytes | None:
-    """Return the whole index of the study of services that is kept, if one is."""
-    place = reports / claims.REFERENCE.name / "services"
-    return next((one.files.get(SERVICES) for one in kept if one.directory == place), None)
+def _whole_index(reports: Path, kept: Sequence[Kept], study: str, index: str) -> bytes | None:
+    """Return the whole index of a study that is kept, if it is."""
+    place = reports / claims.REFERENCE.name / study
+    return next((one.files.get(index) for one in kept if one.directory == place), None)
 
 
 def _promises(reports: Path, kept: Sequence[Kept]) -> dict[str, Promise]:
