@@ -9,7 +9,7 @@ from typing import Any
 
 from sphinx.application import Sphinx
 
-from docs.parts import fields, figures, links, marks, placeholders, recordings, statuses
+from docs.parts import fields, figures, links, marks, placeholders, recordings, statuses, topologies
 from testbed.resources import HOME
 
 DRAWN = "drawn"  # the tag, as in ``-t drawn``: figures are drawn, which takes more than all the rest
@@ -36,6 +36,7 @@ def _fill(app: Sphinx, page: str, source: list[str]) -> None:
         "placeholders": placeholders.render,
         "recordings": recordings.render,
         "scenario-fields": fields.render,
+        "topology": topologies.render,
     }
     filled = marks.explained(marks.filled(source[0], made))
     source[0] = links.resolved(filled, Path(app.env.doc2path(page)), HOME)
