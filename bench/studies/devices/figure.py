@@ -49,9 +49,10 @@ def render(found: Devices, sheet: Sheet) -> dict[str, bytes]:
 def draw(found: Devices, sheet: Sheet) -> Figure:
     """Return the figure; ``style.files`` makes files of it. Invalid rounds are left out."""
     ways = [one for one in found.ways if one.bits_per_second]
-    columns = min(len(PANELS), max(1, int((sheet.room - NAMES - RIGHT + GAP) / (LEAST + GAP))))
+    rows = -(-len(PANELS) // max(1, int((sheet.room - NAMES - RIGHT + GAP) / (LEAST + GAP))))
+    columns = -(-len(PANELS) // rows)
     width = (sheet.room - NAMES - RIGHT - (columns - 1) * GAP) / columns
-    height, rows = ROW * max(1, len(ways)), -(-len(PANELS) // columns)
+    height = ROW * max(1, len(ways))
     if rows == 1:
         (height,) = sheet.fitted([height], EDGE + TITLE + BOTTOM)
     figure = sheet.figure(EDGE + rows * (TITLE + height + BOTTOM))

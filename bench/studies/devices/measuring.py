@@ -95,7 +95,7 @@ def opened(testbed: Testbed) -> Iterator[None]:
     )
     own.run(["nft", "-f", "-"], stdin="".join(opening))
     gateway = testbed.scenario.segments[ways.SEGMENT].gateways[GATEWAY].ip
-    testbed.place(DEVICE).run(["ip", "route", "add", pod, "via", str(gateway)])
+    testbed.provider.devices[DEVICE].place.run(["ip", "route", "add", pod, "via", str(gateway)])
     with TemporaryDirectory() as directory, _hosted(own, _host(testbed), Path(directory)):
         yield
 
@@ -132,7 +132,7 @@ def _listening(place: Place, asked: Sequence[str], ports: set[int]) -> bool:
 def visit(testbed: Testbed, way: Way, lengths: Lengths) -> Visit:
     """Measure one way. Raises RuntimeError."""
     source, address = sides(testbed, way)
-    device = testbed.place(DEVICE)
+    device = testbed.provider.devices[DEVICE].place
     exchanged = [
         _exchanged(testbed, one, source, address, lengths.exchanges_s) for one in testbed.scenario.requests
     ]
@@ -155,7 +155,7 @@ def _exchanged(testbed: Testbed, asked: Requests, source: Place, address: str, s
     """Make exchanges with the device, by the generator ``requests``."""
     addressing = testbed.addressing
     one = asked.model_copy(update={"duration": seconds})
-    tool, device = exchanger_of(addressing.scenario, one), testbed.place(DEVICE)
+    tool, device = exchanger_of(addressing.scenario, one), testbed.provider.devices[DEVICE].place
     started = list[Process]()
     with TemporaryDirectory() as directory:
         answers, times, words, errors = (

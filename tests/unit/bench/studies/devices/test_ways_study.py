@@ -18,8 +18,8 @@ from tests.unit.bench.studies.devices import known_ways
 NONE_HELD = Held(processes=0, bytes=0, sockets=0, tracked=2)
 
 
-def asked(duration: int | None = None, **choices: tuple[str, ...]) -> StudyRequest:
-    return StudyRequest(study="devices", duration=duration, choices=choices)
+def asked(**choices: tuple[str, ...]) -> StudyRequest:
+    return StudyRequest(study="devices", choices=choices)
 
 
 @pytest.fixture(scope="module")
