@@ -3,8 +3,8 @@
 What is to be done is found anew from the whole picture each time, so that it does not matter what was
 heard, or missed, or done before. All is written by server-side apply (Kubernetes, "Server-Side Apply"), of
 which the server finds the difference: a Service keeps its address, and what others write stays. What was
-made for a Connection names it as its owner, and goes with it by Kubernetes' own garbage collection, whether
-this runs or not. So nothing of ours, no finalizer either, is on objects that somebody wants to delete.
+made for a Connection names it as its owner, and goes with it by Kubernetes' own garbage collection, if this
+does not run. So nothing of ours, no finalizer either, is on objects that somebody wants to delete.
 """
 
 from __future__ import annotations
@@ -127,6 +127,8 @@ class Reconciler:
     def reconcile(self, key: Key) -> bool:
         """Make what is to be, and say how it stands; return whether to try again. Raises AwayError."""
         one = self._picture.held(key)
+        if one is None and key.kind == CONNECTIONS and self._may():
+            self._swept(key)
         if one is None or one.document["metadata"].get("deletionTimestamp") or not self._may():
             return False
         problems = self._picture.problems(key)
@@ -177,11 +179,27 @@ class Reconciler:
             return None
         return made if made[1]["spec"]["ports"] else None
 
+    def _swept(self, key: Key) -> None:
+        """Remove what a Connection left that is gone. Raises AwayError.
+
+        The garbage collector does so, too; of a kind that is new it hears half a minute later.
+        """
+        made = [Key(kind, key.namespace, f"{kinds.PREFIX}{key.name}") for kind in (SERVICES, DEPLOYMENTS)]
+        left = [(at, known) for at in made if (known := self._picture.object(at)) is not None]
+        if not left or self._asked(key) is not None:
+            return
+        for at, known in left:
+            owners = known["metadata"].get("ownerReferences") or ()
+            if any(one.get("kind") == kinds.CONNECTION and one.get("name") == key.name for one in owners):
+                self._deleted(at, known)
+
     def _removed(self, at: Key, held: Held) -> None:
         """Remove a Deployment of which nobody knows any more where it leads to; its Service then refuses."""
         known = self._picture.object(at)
-        if known is None or not _owned(known, held):
-            return
+        if known is not None and _owned(known, held):
+            self._deleted(at, known)
+
+    def _deleted(self, at: Key, known: Json) -> None:
         options = {"preconditions": {"uid": known["metadata"]["uid"]}, "propagationPolicy": "Background"}
         try:
             self._server.ask(Question("DELETE", at.path, options))

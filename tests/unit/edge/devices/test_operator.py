@@ -23,7 +23,7 @@ from edge.devices.picture import (
     Picture,
 )
 from edge.devices.reconciling import Queue, Reconciler, covers
-from edge.devices.rendering import Settings
+from edge.devices.rendering import OF_CONNECTION, Settings
 from edge.http import Json, RefusedError, Server
 from tests.thesis import CONNECTION, DEFINITION, DEVICE, changed, components
 from tests.unit.edge.stub import StubApi, merged, serving
@@ -184,6 +184,17 @@ def test_without_its_device_nothing_leads_there_and_the_service_refuses(case: Ca
     case.put(DEVICES, DEVICE)
     case.turn()
     assert case.one(DEPLOYMENTS)["spec"]["replicas"] == 1
+
+
+def test_what_a_connection_that_is_gone_has_left_goes_and_nobody_elses_does(case: Case) -> None:
+    case.turn()
+    theirs = {"metadata": {"name": "dop-theirs", "namespace": "default", "labels": {OF_CONNECTION: "theirs"}}}
+    case.put(SERVICES, {**theirs, "spec": {}})
+    case.delete(KEY)
+    case.begin()
+    case.turn()
+    assert (case.one(DEPLOYMENTS), case.one(SERVICES)) == (None, None)
+    assert case.one(SERVICES, "dop-theirs")
 
 
 def test_a_definition_that_goes_and_comes_is_said_and_what_runs_goes_on(case: Case) -> None:
