@@ -86,7 +86,7 @@ def svg(scenario: Scenario, addresses: Mapping[str, str] | None = None) -> str:
     boxes, links, x = [box for one in above for box in one], [], GAP
     top = max([3 * LINE, *(box.y + box.height + 3 * GAP for box in boxes)])
     right = max([0, *(box.x + box.width + GAP for box in boxes)])
-    middles: dict[str, int] = {}
+    columns_at: dict[str, int] = {}
     bottom = top + framed + height + (GAP if framed else 0)
     for zone, nodes in _zones(scenario).items():
         end = x
@@ -102,8 +102,8 @@ def svg(scenario: Scenario, addresses: Mapping[str, str] | None = None) -> str:
             at = (x, top + framed)
             boxes += [_moved(frame._replace(width=width, height=height), *at)]
             boxes += [_moved(box._replace(width=width - 2 * GAP), *at) for box in workloads]
-            middles[node] = x + width // 2
-            links += [] if zone else [middles[node]]
+            columns_at[node] = x
+            links += [] if zone else [x + width // 2]
             x += width + GAP
         x = max(x, end)
     x = max(x, right)
@@ -117,7 +117,7 @@ def svg(scenario: Scenario, addresses: Mapping[str, str] | None = None) -> str:
         boxes=[*boxes, network, *key],
         links=[
             *((link, bottom, link, network.y) for link in links),
-            *_to_gateways(scenario, above, middles, top + framed),
+            *_to_gateways(scenario, above, columns_at, width, top + framed),
         ],
         width=max([x, GAP + len(title) * 9, *(box.x + box.width + GAP for box in key)]),
         height=key[-1].y + key[-1].height + GAP,
@@ -175,12 +175,17 @@ def _segments(scenario: Scenario, top: int) -> Iterator[list[Box]]:
 
 
 def _to_gateways(
-    scenario: Scenario, drawn: Iterable[list[Box]], middles: Mapping[str, int], top: int
+    scenario: Scenario, drawn: Iterable[list[Box]], columns: Mapping[str, int], width: int, top: int
 ) -> Iterator[tuple[int, int, int, int]]:
-    """Yield a line from each segment to each of its gateways, whose columns begin at ``top``."""
+    """Yield a line from each segment to each of its gateways, whose columns of a width begin at ``top``.
+
+    It ends at a column's right, where nothing is written above it, and falls straight where it can.
+    """
     for segment, (frame, *_) in zip(scenario.segments.values(), drawn, strict=True):
         for node in segment.nodes:
-            yield frame.x + frame.width // 2, frame.y + frame.height, middles[node], top
+            end = columns[node] + width - GAP
+            begin = min(max(end, frame.x + GAP), frame.x + frame.width - GAP)
+            yield begin, frame.y + frame.height, end, top
 
 
 def _key(scenario: Scenario, top: int, width: int) -> Iterator[Box]:
