@@ -11,9 +11,11 @@ from typing import Any, NamedTuple, Protocol
 
 from testbed import resources
 from testbed.access.place import Place, PodPlace
+from testbed.links import segments
 from testbed.runtime.cni import ANNOTATIONS, Attachment, NetworkList
 from testbed.scenario import Pod, descriptions, enforcements, links
 from testbed.scenario.addressing import Addressing
+from testbed.scenario.connections import INTERFACE
 from testbed.scenario.descriptions import BANDWIDTH, OURS, Description
 from testbed.scenario.faults import Fault, meant
 from testbed.scenario.faults import Path as FaultPath
@@ -48,6 +50,16 @@ class Guarded(NamedTuple):
 
     place: Place
     interface: str
+
+
+class _Promise(NamedTuple):
+    """What is promised on a link."""
+
+    path: FaultPath  # of the field that says it
+    link: str  # whose it is, in words
+    rate: int | None  # the link's, bits per second
+    wanted: int  # what is promised, as promises count
+    factor: float  # by what that grows on the link
 
 
 @dataclass(frozen=True)
@@ -131,7 +143,7 @@ class Enforcement:
         return {
             **keys,
             "uplink": own.nodes[node],
-            "capacity": str(round(own.rate * link.share)),
+            "capacity": str(self._classes(own.rate)),
             "encapsulation": 0,
             "frameOverhead": self.addressing.scenario.underlay.frame_overhead,
             "controlPorts": [],
@@ -157,33 +169,52 @@ class Enforcement:
         link = self.description.link
         if link is None:
             return links.rate_of(self.addressing.scenario, node)
-        return int(self._room(node) / self._on_uplink(cluster))
+        rate = links.rate_of(self.addressing.scenario, node)
+        assert rate is not None, "testbed.scenario.rules"
+        return int(self._room(rate) / self._on_uplink(cluster))
 
     def refused(self, pods: Collection[str]) -> Iterable[Fault]:
         """Yield the promises for which there is no room where all of these pods come, by arithmetic alone.
 
         It is what their plugins would refuse, pod by pod in the scenario's order.
         """
-        link, scenario = self.description.link, self.addressing.scenario
-        if self.description.plugins != OURS or link is None:
+        if self.description.plugins != OURS or self.description.link is None:
             return
         taken: Counter[str] = Counter()
-        for name, pod in self.addressing.pods.items():
-            if name not in pods or not pod.promised or links.rate_of(scenario, pod.node) is None:
+        for promise in self._promised(pods):
+            if promise.rate is None:
                 continue
-            takes = math.ceil(pod.promised * self._on_uplink(pod.cluster))
-            free = int(self._room(pod.node)) - taken[pod.node]
+            takes = math.ceil(promise.wanted * promise.factor)
+            free = int(self._room(promise.rate)) - taken[promise.link]
             if takes <= free:
-                taken[pod.node] += takes
+                taken[promise.link] += takes
                 continue
-            connection = self.addressing.proxies.get(name)
             yield Fault(
-                ("connections", connection, "guarantee", "fromDevice")
-                if connection
-                else ("pods", name, "guarantee" if pod.guarantee else "answers"),
-                f"no room for {format_rate(pod.promised)} on {pod.node}: with headers it takes "
+                promise.path,
+                f"no room for {format_rate(promise.wanted)} on {promise.link}: with headers it takes "
                 f"{takes / 1e6:g} Mbit/s of its link, and {free / 1e6:g} are free",
             )
+
+    def _promised(self, pods: Collection[str]) -> Iterator[_Promise]:
+        """Yield what these pods are promised on links: nodes' own, and of proxies those of segments."""
+        scenario = self.addressing.scenario
+        for name, pod in self.addressing.pods.items():
+            if name not in pods:
+                continue
+            connection = self.addressing.proxies.get(name)
+            if pod.promised:
+                path: FaultPath = ("pods", name, "guarantee" if pod.guarantee else "answers")
+                if connection is not None:
+                    path = ("connections", connection, "guarantee", "fromDevice")
+                rate = links.rate_of(scenario, pod.node)
+                yield _Promise(path, pod.node, rate, pod.promised, self._on_uplink(pod.cluster))
+            if connection is not None:
+                wanted = scenario.connections[connection].guarantee.to_device
+                segment = scenario.devices[scenario.connections[connection].device].segment
+                if wanted is not None:
+                    path = ("connections", connection, "guarantee", "toDevice")
+                    at, rate = f"segment {segment} at {pod.node}", scenario.segments[segment].rate
+                    yield _Promise(path, at, rate, wanted, self._on_link(segments.MTU, 0))
 
     def install(self, up: Up) -> None:
         """Do what is to be done once the pods are up, if the plugins have not. Raises CommandError."""
@@ -201,20 +232,34 @@ class Enforcement:
     def guarded(self, up: Up) -> Mapping[str, Guarded]:
         """Return every interface that must have classes, by what people call it.
 
-        It is eth0 of each pod with a guarantee, or the uplink of each node with such a pod.
+        It is eth0 of each pod with a guarantee, or the uplink of each node with such a pod; of proxies to
+        devices also what they send by, or their node, towards these.
         """
-        pods = self.addressing.scenario.pods
-        promised = {name: pod.node for name, pod in pods.items() if pod.guarantee is not None}
+        where = self.addressing
+        promised = {name: pod.node for name, pod in where.pods.items() if pod.guarantee is not None}
         match self.description.guards:
             case "pod":
-                return {f"pod {name}": Guarded(up.pods[name], up.pods[name].interface) for name in promised}
-            case "uplink":
-                return {
-                    f"node {node}": Guarded(up.nodes[node], self.addressing.uplink(node))
-                    for node in dict.fromkeys(promised.values())
+                own = {f"pod {name}": Guarded(up.pods[name], up.pods[name].interface) for name in promised}
+                further = {
+                    f"pod {pod}, {INTERFACE}": Guarded(up.pods[pod], INTERFACE) for pod, _ in self._led()
                 }
+            case "uplink":
+                nodes = dict.fromkeys(promised.values())
+                own = {f"node {node}": Guarded(up.nodes[node], where.uplink(node)) for node in nodes}
+                ends = dict.fromkeys((where.pods[pod].node, interface) for pod, interface in self._led())
+                further = {f"node {node}, {end}": Guarded(up.nodes[node], end) for node, end in ends}
             case None:
                 return {}
+        return own | further
+
+    def _led(self) -> Iterator[tuple[str, str]]:
+        """Yield each proxy pod with a promise towards a device, and its node's interface there."""
+        where = self.addressing
+        for pod, name in where.proxies.items():
+            one = where.scenario.connections[name]
+            segment = where.scenario.segment_of(one.device)
+            if segment is not None and one.guarantee.to_device is not None:
+                yield pod, segment.nodes[where.pods[pod].node]
 
     def counters(self, up: Up) -> Mapping[str, str]:
         """Return what the kernel says of classes that no pod's own interface has, for the recording."""
@@ -255,33 +300,35 @@ class Enforcement:
             if kind not in there:
                 yield at, f"no plugin {kind!r} in {', '.join(directories)}{meant(kind, there)}"
 
-    def _classes(self, node: str) -> int:
-        """Return the rate that the classes of a node use, bits per second."""
-        rate, link = links.rate_of(self.addressing.scenario, node), self.description.link
-        assert rate is not None, "testbed.scenario.rules"
+    def _classes(self, rate: int) -> int:
+        """Return the rate that the classes of a link use, bits per second."""
+        link = self.description.link
         assert link is not None, "testbed.scenario.description"
         return round(rate * link.share)
 
-    def _room(self, node: str) -> float:
-        """Return what a node can promise, bits per second of full frames.
+    def _room(self, rate: int) -> float:
+        """Return what a link of a rate can promise, bits per second of full frames.
 
         What offloaded packets do not count is given up, as the plugin does (concorde/node/records.py).
         """
-        classes, link = self._classes(node), self.description.link
+        classes, link = self._classes(rate), self.description.link
         assert link is not None, "testbed.scenario.description"
         more = self.addressing.scenario.underlay.frame_overhead
         return of_full_frames(of_full_frames(classes, more) - classes * link.reserve, more)
 
     def _on_uplink(self, cluster: str) -> float:
-        """Return what a promise of one bit takes on a node's link, in bits of frames with all their headers.
+        """Return what a promise of a bit takes on a node's link, in bits of frames with all headers."""
+        return self._on_link(self.addressing.pod_mtu(cluster), self.addressing.overhead(cluster))
+
+    def _on_link(self, mtu: int, overhead: int) -> float:
+        """Return the same of any link, by the sender's MTU and by what its packets grow there, bytes.
 
         A promise counts frames as the pod sends them, or their payload; see testbed.scenario.frames.
         """
-        mtu = self.addressing.pod_mtu(cluster)
         counted = (
             frame_bytes(mtu) if self.addressing.scenario.count == "layer2" else payload_bytes(mtu, "tcp")
         )
-        return frame_bytes(mtu, self.addressing.overhead(cluster)) / counted
+        return frame_bytes(mtu, overhead) / counted
 
     def _value(self, placeholder: str, cluster: str, node: str) -> Any:
         """Return what stands for a placeholder (testbed.scenario.descriptions) on a node."""
@@ -300,7 +347,7 @@ class Enforcement:
             "overhead": lambda: where.overhead(cluster),
             "frame_overhead": lambda: scenario.underlay.frame_overhead,
             "uplink": lambda: where.uplink(node),
-            "capacity": lambda: str(self._classes(node)),
+            "capacity": lambda: str(self._classes(links.rate_of(scenario, node) or 0)),
             "control_ports": lambda: where.control_ports(node),
             "count": lambda: scenario.count,
         }

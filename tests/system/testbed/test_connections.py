@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
@@ -11,6 +13,7 @@ from testbed.assembly import assemble
 from testbed.scenario import load
 from testbed.supplies import packages
 from testbed.testbed import Testbed
+from tests import verbs
 from tests.paths import ROOT
 from tests.system.testbed.knocking import PROGRAM, heard, knock
 
@@ -119,3 +122,19 @@ def test_a_connection_leads_its_cluster_to_a_device_and_nobody_anywhere_else(tes
     assert f". {link['addr_info'][0]['local']} ." not in left
     testbed.add("dop-cam-1")
     the_clusters_reach_the_camera(testbed)
+
+
+@pytest.mark.long(one_in=0)
+def test_flows_and_requests_go_to_a_device(tmp_path: Path) -> None:
+    """What arrives there is seen; how much that is, no test beside others says."""
+    sent = (
+        "flows=[{from: A-1, to: cam, component: video, duration: 3}]",
+        "requests=[{from: A-2, to: cam, rate: 20, duration: 3, protocol: udp}]",
+    )
+    changes = [word for one in sent for word in ("--set", one)]
+    run = verbs.run("bench", "examples/devices", *changes, "--reports", str(tmp_path))
+    assert "A-1 -> cam" in run.stdout, run.stderr
+    assert "A-2 -> cam" in run.stdout, run.stderr
+    (summary,) = tmp_path.rglob("summary.json")
+    (flow,) = json.loads(summary.read_text())["flows"]
+    assert flow["guarantee_bps"] == 20_000_000

@@ -130,7 +130,9 @@ def test_a_proxy_pod_takes_what_is_for_the_device_at_ports_of_its_mode(mode: str
     assert told["concorde.contmec.dev/egress-guarantee.net1"] == "20M"
     forwarded = json.loads(told.get("concorde.contmec.dev/forward", "[]"))
     relayed = [arguments for _, arguments in connections.socats(one, "cam", "172.16.2.3")]
-    assert (len(forwarded), len(relayed)) == ((3, 0) if mode == "translate" else (0, 3))
+    # And at one more, by which a pod is asked whether its device answers.
+    assert [one["port"] for one in forwarded][:-1] == (taken if mode == "translate" else [])
+    assert len(relayed) == (0 if mode == "translate" else 3)
     if relayed:
         assert relayed[1] == [
             *("-T", "30", "UDP4-LISTEN:8001,bind=172.16.2.3,reuseaddr,fork", "UDP4:172.30.16.120:5004"),
@@ -209,6 +211,19 @@ def test_what_is_sent_into_the_cluster_is_admitted_with_all_that_the_node_promis
     (fault,) = registry.of(addressing).refused([*addressing.pods])
     assert fault.path == ("connections", "cam", "guarantee", "fromDevice")
     assert "no room for 960M on worker-02" in fault.message
+
+
+def test_what_is_sent_to_devices_is_admitted_on_their_segments_link() -> None:
+    two = "{cluster: a, device: press, components: [control], guarantee: {toDevice: 60M}}"
+    addressing = Addressing(
+        read("enforcement=node", f"{CAM}.guarantee.toDevice=40M", f"connections.two={two}")
+    )
+    (fault,) = registry.of(addressing).refused([*addressing.pods])
+    assert fault.path == ("connections", "two", "guarantee", "toDevice")
+    assert fault.message == (
+        "no room for 60M on segment plant at worker-02: with headers it takes 60 Mbit/s of its link, and "
+        "57.02 are free"
+    )
 
 
 def test_what_has_no_proxies_refuses_connections_with_a_remedy() -> None:
