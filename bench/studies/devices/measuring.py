@@ -203,7 +203,7 @@ def held(testbed: Testbed, connection: str) -> Held:
 
 
 def _held(place: Place) -> Held:
-    with talking(place, PROGRAMS / "held.py", {}) as talk:
+    with talking(place, PROGRAMS / "held.py", proxies.PROGRAM) as talk:
         talk.begin()
         return Held.model_validate(talk.data(END_SECONDS))
 

@@ -55,7 +55,7 @@ class Round(Entry):
 class Held(Entry):
     """What a proxy pod holds."""
 
-    processes: Count
+    processes: Count  # that relay
     bytes: Count  # of their memory, proportional set size
     sockets: Count
     tracked: Count  # flows that the kernel keeps track of, in the pod and on its node

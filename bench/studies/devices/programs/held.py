@@ -1,13 +1,13 @@
-"""What the network that this runs in holds: processes with their memory, sockets, flows that are tracked.
+"""What the network that this runs in holds: relays with their memory, sockets, flows that are tracked.
 
-Run as a program by its path. It says "ready", and, when a line comes on its standard input, the rest as JSON.
-Only processes of the same network count, and this one does not.
+Run as a program by its path, with the relays' name as JSON in its argument. It says "ready", and, when a line
+comes on its standard input, the rest as JSON. Only processes of the same network and of that name count: what
+watches over them is the testbed's.
 """
 
 from __future__ import annotations
 
 import json
-import os
 import sys
 from pathlib import Path
 
@@ -19,12 +19,13 @@ def main() -> None:
     """Say it."""
     print("ready", flush=True)
     sys.stdin.readline()
+    name = json.loads(sys.argv[1])
     own, processes, size = Path("/proc/self/ns/net").readlink(), 0, 0
     for entry in Path("/proc").iterdir():
-        if not entry.name.isdecimal() or int(entry.name) == os.getpid():
+        if not entry.name.isdecimal():
             continue
         try:
-            if (entry / "ns" / "net").readlink() == own:
+            if (entry / "comm").read_text().strip() == name and (entry / "ns" / "net").readlink() == own:
                 size += _proportional(entry)
                 processes += 1
         except OSError:  # it has ended
