@@ -46,8 +46,7 @@ LOOK_SECONDS = 0.5
 OFFER = Offer(1400, 20_000)
 # Each of these chains would drop what is no proxy pod's.
 CLOSED = (f"inet {segments.TABLE} proxies", f"ip {proxies.TYPE} forward")
-# So that tests do not wait for what packets cost.
-PLAN = Plan(idle=0.5, lead=0.2, window=0.5, windows=4)
+PLAN = Plan(idle=1.0, lead=0.2, window=0.5, windows=4)
 
 
 class Lengths(NamedTuple):

@@ -9,8 +9,8 @@ import pytest
 from bench.presentation.figures.sheet import PAGE
 from bench.recording.records import StudyRequest
 from bench.studies.devices import figure, page, results, sheets, ways
-from bench.studies.devices.index import Devices, Row
-from bench.studies.devices.records import Clients, Handlers, Held, Round
+from bench.studies.devices.index import Devices, Measured, Row
+from bench.studies.devices.records import Clients, Handlers, Held, Round, Visit
 from bench.studies.devices.study import CLIENTS, HANDLERS, PROMISES, WAYS, DevicesStudy
 from bench.studies.devices.ways import NAMES
 from tests.unit.bench.studies.devices import known_ways
@@ -70,20 +70,23 @@ def test_processors_time_is_what_was_busy_for_what_arrived(found: Devices) -> No
     assert relay.per_packet_ns.median == pytest.approx(2 / 20_000 * 1e9)
 
 
-@pytest.mark.parametrize(
-    ("spoiled", "words"),
-    [
-        (known_ways.visit("relay", others_s=1.0), "the flow: other processes took 1.00 s"),
-        (known_ways.visit("relay", late_s=0.002), "the generator was 2.0 ms late"),
-    ],
-)
-def test_what_the_machine_spoiled_has_no_number(spoiled: object, words: str) -> None:
-    sound = known_ways.visit("direct")
-    (direct, relay) = results.summed_up([Round.model_validate({"round": 1, "visits": [sound, spoiled]})])
-    assert direct.bits_per_second
-    assert relay.bits_per_second is None
-    assert words in relay.invalid[0]
-    assert sheets.ways(Devices(ways=[relay])).rows[0][1:4] == ["invalid / invalid"] * 2 + ["invalid"]
+def measured(spoiled: Visit) -> Measured:
+    rounds = [Round(round=1, visits=[known_ways.visit("direct"), spoiled])]
+    (one,) = (each for each in results.summed_up(rounds) if each.way == spoiled.way)
+    return one
+
+
+def test_what_the_machine_spoiled_has_no_number_and_what_it_did_not_has_one() -> None:
+    beside = measured(known_ways.visit("relay", others_s=1.0))
+    assert "the flow: other processes took 1.00 s" in beside.invalid[0]
+    assert beside.bits_per_second is beside.per_gigabyte_s is beside.rate_of_direct is None
+    assert beside.p50_s["tcp"].count == 1
+    late = measured(known_ways.visit("relay", late_s=0.002))
+    assert late.invalid == [f"round 1: {one}: the generator was 2.0 ms late" for one in ("tcp", "udp")]
+    assert late.p50_s == {}
+    assert late.p50_of_direct is None
+    assert late.bits_per_second
+    assert sheets.ways(Devices(ways=[late])).rows[0][1:4] == ["invalid / invalid"] * 2 + ["2.00"]
 
 
 def test_tables_say_it_all(found: Devices) -> None:
