@@ -5,6 +5,7 @@ Times are seconds.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -39,6 +40,11 @@ def took(exchanges: Sequence[Exchange]) -> Took:
 
 def _known(seconds: float) -> float | None:
     return None if seconds == float("inf") else round(float(seconds), 7)
+
+
+def lost(exchanges: Sequence[Exchange]) -> dict[str, int]:
+    """Return how many exchanges had no answer, by what became of them."""
+    return dict(Counter(one.status for one in exchanges if one.status != ANSWERED))
 
 
 def lateness(exchanges: Sequence[Exchange]) -> Late:

@@ -29,12 +29,11 @@ from bench.studies.devices.ways import (
 )
 from bench.studies.machine import look, since
 from bench.studies.packets import End, Offer, Plan
-from bench.studies.timed import ANSWERED, lateness, took
-from edge.devices.kinds import PREFIX
+from bench.studies.timed import lateness, lost, took
 from testbed.access.place import Place, Process, waits
 from testbed.links import segments
 from testbed.runtime import proxies
-from testbed.scenario import Requests
+from testbed.scenario import Requests, connections
 from testbed.supplies import packages
 from testbed.testbed import Testbed
 
@@ -66,7 +65,7 @@ class Sides(NamedTuple):
 
 def service(testbed: Testbed, connection: str) -> str:
     """Return the address of a connection in its cluster."""
-    return str(testbed.addressing.service(f"{PREFIX}{connection}"))
+    return str(testbed.addressing.service(connections.service_of(connection)))
 
 
 def sides(testbed: Testbed, way: Way) -> Sides:
@@ -180,14 +179,10 @@ def _exchanged(testbed: Testbed, asked: Requests, source: Place, address: str, s
             for process in started:
                 process.kill()
     late = lateness(found)
-    lost: dict[str, int] = {}
-    for each in found:
-        if each.status != ANSWERED:
-            lost[each.status] = lost.get(each.status, 0) + 1
     return Exchanged(
         protocol=one.protocol,
         count=len(found),
-        lost=lost,
+        lost=lost(found),
         took=took(found),
         late_p99_s=late.p99_s,
         late_s=late.told_s,
@@ -196,7 +191,7 @@ def _exchanged(testbed: Testbed, asked: Requests, source: Place, address: str, s
 
 def held(testbed: Testbed, connection: str) -> Held:
     """Return what a connection's one proxy pod holds, and what its node keeps track of, too."""
-    pod = testbed.networks[f"{PREFIX}{connection}-1"]
+    pod = testbed.networks[f"{connections.service_of(connection)}-1"]
     found, beside = (_held(place) for place in (pod, testbed.nodes[GATEWAY]))
     return found.model_copy(update={"tracked": found.tracked + beside.tracked})
 

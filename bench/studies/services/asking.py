@@ -22,7 +22,7 @@ from bench.recording.records import Delayed
 from bench.studies.services import situations
 from bench.studies.services.records import Asked, Changed, Run, Trunk
 from bench.studies.services.situations import SERVICE, Situation, asker, led_to
-from bench.studies.timed import ANSWERED, lateness, took
+from bench.studies.timed import lateness, lost, took
 from testbed.access.place import Process, in_parallel, waits
 from testbed.links.trunks import trunks
 from testbed.links.underlay import SWITCH
@@ -234,15 +234,11 @@ class Asking:
         return exchanger_of(self._testbed.scenario, one).read_exchanges(self._file(zone), one.count)
 
     def _asked(self, zone: str, exchanges: Sequence[Exchange]) -> Asked:
-        lost: dict[str, int] = {}
-        for one in exchanges:
-            if one.status != ANSWERED:
-                lost[one.status] = lost.get(one.status, 0) + 1
         late = lateness(exchanges)
         return Asked(
             zone=zone,
             count=len(exchanges),
-            lost=lost,
+            lost=lost(exchanges),
             took=took(exchanges),
             late_p99_s=late.p99_s,
             late_s=late.told_s,
