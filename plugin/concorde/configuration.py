@@ -32,13 +32,8 @@ class Identity:
     def __init__(self, document: dict[str, Any]) -> None:
         """Check the keys that name the network. Raises CniError 7."""
         self.document = document
-        self.name = text(document, "name", "")
-        if not names.is_identifier(self.name):
-            raise invalid("name", f"{shown(self.name)} is not a network name")
-        state = text(document, "stateDir", DEFAULT_STATE)
-        if not names.is_path(state):
-            raise invalid("stateDir", f"{shown(state)} is not a plain absolute path")
-        self.state = state.rstrip("/")
+        self.name = network_name(document)
+        self.state = directory(document, "stateDir", DEFAULT_STATE)
         self.directory = f"{self.state}/{self.name}"
         self.node_directory = node_directory(self.state)
         self.bridge = text(document, "bridge", names.default_bridge(self.name))
@@ -138,6 +133,22 @@ def text(document: dict[str, Any], key: str, default: str) -> str:
     if not isinstance(value, str):
         raise invalid(key, f"{shown(value)} is not a string")
     return value
+
+
+def network_name(document: dict[str, Any]) -> str:
+    """The network's name. Raises CniError 7."""
+    name = text(document, "name", "")
+    if not names.is_identifier(name):
+        raise invalid("name", f"{shown(name)} is not a network name")
+    return name
+
+
+def directory(document: dict[str, Any], key: str, default: str) -> str:
+    """A directory on the node, without a slash at its end. Raises CniError 7."""
+    path = text(document, key, default)
+    if not names.is_path(path):
+        raise invalid(key, f"{shown(path)} is not a plain absolute path")
+    return path.rstrip("/")
 
 
 def choice(document: dict[str, Any], key: str, choices: tuple[str, ...]) -> str:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from .. import addresses, names
+from .. import addresses
 from ..cni import shown
-from ..configuration import DEFAULT_LISTS, invalid, text
+from ..configuration import DEFAULT_LISTS, directory, invalid, network_name
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -23,12 +23,10 @@ class Identity:
     def __init__(self, document: dict[str, Any]) -> None:
         """Raises CniError 7."""
         self.document = document
-        self.name = text(document, "name", "")
-        if not names.is_identifier(self.name):
-            raise invalid("name", f"{shown(self.name)} is not a network name")
-        self.state = _directory(document, "stateDir", DEFAULT_STATE)
-        self.definitions = _directory(document, "definitionsDir", f"{self.state}/definitions")
-        self.lists = _directory(document, "confDir", DEFAULT_LISTS)
+        self.name = network_name(document)
+        self.state = directory(document, "stateDir", DEFAULT_STATE)
+        self.definitions = directory(document, "definitionsDir", f"{self.state}/definitions")
+        self.lists = directory(document, "confDir", DEFAULT_LISTS)
         self.forwards = forwards_of(self.state)
         self.records = records_of(self.state)
         self.directory = f"{self.records}/{self.name}"
@@ -60,13 +58,6 @@ class Settings(Identity):
             raise invalid("name", f"{shown(self.name)} is where this plugin keeps what all networks share")
         self.cluster = _ranges(document, "clusterRanges")
         self.segments = _ranges(document, "segments")
-
-
-def _directory(document: dict[str, Any], key: str, default: str) -> str:
-    path = text(document, key, default)
-    if not names.is_path(path):
-        raise invalid(key, f"{shown(path)} is not a plain absolute path")
-    return path.rstrip("/")
 
 
 def _ranges(document: dict[str, Any], key: str) -> list[Subnet]:
