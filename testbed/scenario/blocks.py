@@ -8,7 +8,7 @@ all nodes.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from ipaddress import IPv4Network, IPv6Network, collapse_addresses
 from typing import Any, NamedTuple, TypeVar, cast
 
@@ -138,3 +138,22 @@ def around(networks: Sequence[N]) -> N:
     while last.broadcast_address not in first:
         first = cast(N, first.supernet())
     return first
+
+
+def free(
+    within: IPv4Network, prefix: int, taken: Collection[IPv4Network], first: IPv4Network | None = None
+) -> Iterator[IPv4Network]:
+    """Yield a network's subnets of this size, from ``first`` on, that overlap nothing that is taken.
+
+    What is taken is passed over at once: a range of half of all addresses costs no more than a small one.
+    """
+    at, end = (first or within).network_address, within.broadcast_address
+    while at in within:
+        subnet = IPv4Network((at, prefix))
+        last = max((one.broadcast_address for one in taken if one.overlaps(subnet)), default=None)
+        if last is None:
+            yield subnet
+        last = max(last or subnet.broadcast_address, subnet.broadcast_address)
+        if last >= end:
+            break
+        at = last + 1

@@ -12,6 +12,7 @@ from ipaddress import IPv4Network
 from edge.devices import kinds, rendering
 from edge.devices.kinds import PREFIX
 from edge.devices.rendering import Port
+from testbed.scenario import blocks
 from testbed.scenario.devices import Connection
 from testbed.scenario.model import Pod, Scenario, Service, Traffic, Transfer
 from testbed.scenario.units import format_rate
@@ -152,6 +153,5 @@ def sent(scenario: Scenario) -> dict[str, set[tuple[str, int]]]:
 
 def ranges(scenario: Scenario) -> dict[str, IPv4Network]:
     """Return where proxy pods have addresses at each segment; without those that find no room."""
-    taken = scenario.ranges
-    free = (one for one in RANGES.subnets(new_prefix=RANGE_PREFIX) if not any(map(one.overlaps, taken)))
+    free = blocks.free(RANGES, RANGE_PREFIX, scenario.ranges)
     return dict(zip(scenario.segments, free, strict=False))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from ipaddress import IPv4Address, IPv4Network
 
-from testbed.scenario import connections
+from testbed.scenario import blocks, connections
 from testbed.scenario.model import Scenario, Service, Transfer
 
 # Kubernetes' usual one, then the next ones of as many addresses.
@@ -30,9 +30,7 @@ def ranges(scenario: Scenario) -> dict[str, IPv4Network]:
 
 def free_ranges(scenario: Scenario) -> dict[str, IPv4Network | None]:
     """Return the same, and nothing where there is none left."""
-    taken = scenario.ranges
-    usual = (one for one in END.subnets(new_prefix=USUAL_PREFIX) if one >= FIRST)
-    free = (one for one in usual if not any(map(one.overlaps, taken)))
+    free = blocks.free(END, USUAL_PREFIX, scenario.ranges, FIRST)
     return {name: one.service_cidr or next(free, None) for name, one in scenario.clusters.items()}
 
 

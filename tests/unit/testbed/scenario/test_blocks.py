@@ -10,6 +10,7 @@ from edge.addresses import kinds
 from testbed.scenario import Scenario, blocks, load, parse, render_yaml
 from testbed.scenario.addressing import Addressing
 from testbed.scenario.model import PodCidr
+from tests import effort
 from tests.paths import ROOT
 from tests.unit.testbed.builders import addressed
 
@@ -124,3 +125,22 @@ def test_an_inventory_has_each_node_with_its_block_and_its_pods() -> None:
         ("worker-02", "one", "172.16.33.0/29", 2),
     ]
     assert (found.cluster, dict(found.waiting)) == ("a", {})
+
+
+@pytest.mark.parametrize("first", [None, "10.0.4.0/24"])
+@pytest.mark.parametrize(
+    "taken",
+    [[], ["10.0.0.0/8"], ["10.0.1.0/28", "10.0.4.0/23"], ["9.0.0.0/8", "10.0.7.255/32"], ["0.0.0.0/0"]],
+)
+def test_what_is_free_is_all_in_which_nobody_has_addresses(taken: list[str], first: str | None) -> None:
+    within, others = IPv4Network("10.0.0.0/21"), [IPv4Network(one) for one in taken]
+    begin = IPv4Network(first) if first else None
+    subnets = [one for one in within.subnets(new_prefix=24) if begin is None or one >= begin]
+    free = [one for one in subnets if not any(map(one.overlaps, others))]
+    assert list(blocks.free(within, 24, others, begin)) == free
+
+
+def test_what_is_free_is_found_behind_half_of_all_addresses_at_once() -> None:
+    taken = [IPv4Network("0.0.0.0/1")]
+    within = IPv4Network("0.0.0.0/0")
+    assert effort.lines(lambda: next(blocks.free(within, 30, taken))) < 1000
