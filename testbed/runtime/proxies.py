@@ -68,10 +68,6 @@ def preparation(addressing: Addressing, node: str, promised: Callable[[str, str]
         )
         steps.append(Step(["tee", f"{STATE}/definitions/{NAMESPACE}/{name}.json"], text))
         steps.append(Step(["nft", "-f", "-"], opened))
-    # A new namespace forwards where its machine does, and a proxy pod is no router.
-    for pod in _proxies(addressing, node):
-        enter = f"--net={addressing.namespace(pod)}"
-        steps.append(Step(["nsenter", enter, "tee", "/proc/sys/net/ipv4/ip_forward"], "0\n"))
     return steps
 
 

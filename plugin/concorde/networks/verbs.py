@@ -16,7 +16,7 @@ from ..cni import (
 from ..configuration import invalid, table
 from ..locks import AttachmentLock, NodeLock, where_ours
 from ..requests import Request, valid_attachments
-from . import definitions, delegates, gateways, records, routes, selection, translation
+from . import definitions, delegates, forwarding, gateways, records, routes, selection, translation
 from .settings import TYPE, Identity, Settings, node_of, records_of
 
 TYPE_CHECKING = False
@@ -75,6 +75,8 @@ def check(request: Request) -> None:
     for network in record["networks"]:
         delegates.check(network, request)
     routes.check(request.netns, request.interface, routes.blocks(settings.cluster))
+    if "forwarding" in record:  # written since versions that switch it
+        forwarding.check(request.netns, record["forwarding"])
     if record["forward"]:
         _require_table(request.netns)
     if gateways.table([record]) != translation.REMOVED:
@@ -174,13 +176,17 @@ def _attach(
         "kept": _kept_at(request, settings),
         "netns": request.netns,
         "networks": networks,
+        "forwarded": forwarding.on(request.netns),
     }
     try:
         records.write(settings.directory, record)
+        forwarding.switch(request.netns, [])
         for network in networks:
             delegates.attach(network, request)
             records.write(settings.directory, record)
         _lead(request, settings, previous, networks, declared)
+        record["forwarding"] = forwarding.on(request.netns)
+        records.write(settings.directory, record)
         # Whoever changed the list while it was read has seen no record.
         _renew(settings.directory, request.container, request.interface)
         _show(settings)
@@ -243,7 +249,8 @@ def _renew(directory: str, container: str, interface: str) -> None:
     devices = _to_devices(ways, declared)
     routes.lead(netns, [(way, to) for way, to in devices if not way.has(to)])
     _translate(netns, interface, {way.interface for way, _ in devices}, declared)
-    records.write(directory, {**record, "forward": documents})  # last: until then it is to be done again
+    changed = {"forward": documents, "forwarding": forwarding.on(netns)}
+    records.write(directory, {**record, **changed})  # last: until then it is to be done again
 
 
 def _to_devices(ways: list[Way], declared: list[Forward]) -> list[tuple[Way, Block]]:
@@ -252,7 +259,7 @@ def _to_devices(ways: list[Way], declared: list[Forward]) -> list[tuple[Way, Blo
 
 def _translate(netns: str, interface: str, further: set[str], declared: list[Forward]) -> None:
     _nft(translation.table(interface, further, declared), netns)
-    namespaces.inside(netns, lambda: _forward({interface, *further}))
+    forwarding.let(netns, {interface, *further})  # after the table, which says what of it may
 
 
 def _leading(ways: list[Way], declared: Forward) -> Way:
@@ -260,13 +267,6 @@ def _leading(ways: list[Way], declared: Forward) -> Way:
     if way is None:
         raise invalid(f"{declared.path}.address", "no further interface of the pod leads there")
     return way
-
-
-def _forward(interfaces: set[str]) -> None:
-    """Let what comes by these be forwarded; after the table, which says what of it may."""
-    for interface in interfaces:
-        with open(f"/proc/sys/net/ipv4/conf/{interface}/forwarding", "w") as file:
-            file.write("1")
 
 
 def _show(settings: Identity) -> None:
@@ -311,6 +311,8 @@ def _detach(settings: Identity, record: Record, request: Request, netns: str) ->
     else:
         if record["forward"] and netns:
             _nft(translation.REMOVED, netns)
+        if netns and "forwarded" in record:
+            forwarding.switch(netns, record["forwarded"])
         records.drop(records.path(settings.directory, record["container"], record["interface"]))
     _show(settings)
     if errors:
