@@ -152,15 +152,18 @@ def _make_ready(one: _Running) -> None:
         one.fail(f"sender does not get to its place: {side.why}")
 
 
-def comes(process: Process, state: Callable[[], bool]) -> bool:
-    """Wait for a state that a process brings about; return whether it did."""
+def comes(process: Process, state: Callable[[], bool], longest_s: float = LAST_LOOK_SECONDS) -> bool:
+    """Wait for a state that a process brings about; return whether it did.
+
+    ``longest_s`` is the longest pause between two looks, seconds.
+    """
     deadline, pause = time.monotonic() + READY_SECONDS, FIRST_LOOK_SECONDS
     while not state():
         # Its early end is the event to wait for; otherwise the state is looked at again.
         if process.wait(timeout=pause) is not None or time.monotonic() > deadline:
             return False
         # A look takes time of the processors which a hundred processes that come need themselves.
-        pause = min(2 * pause, LAST_LOOK_SECONDS)
+        pause = min(2 * pause, longest_s)
     return True
 
 

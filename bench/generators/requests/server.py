@@ -4,8 +4,9 @@ Run as a program in a pod's network, with its wishes as JSON in its first argume
 ``port``, ``size`` and ``answer`` in bytes, ``connections`` (new or kept), ``congestion``, ``served``. It
 listens by TCP whatever the protocol is: the first connection is for its end, and carries nothing. Where it is
 one of several behind a service (``served``), no connection is known to be for it, and the end of its standard
-input is its own. Then it writes how many requests it has seen to its standard output, as JSON, and ends.
-Standard library alone, Python 3.9 or newer: it runs on nodes.
+input is its own. An empty line on its standard error says that it listens. In the end it writes how many
+requests it has seen to its standard output, as JSON. Standard library alone, Python 3.9 or newer: it runs on
+nodes.
 """
 
 from __future__ import annotations
@@ -187,6 +188,8 @@ def main() -> None:
     gc.disable()
     with suppress(OSError):  # the client says for both whether it may
         os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(PRIORITY))
+    sys.stderr.write("\n")
+    sys.stderr.flush()
     server.run()
     sys.stdout.write(json.dumps({"requests": server.requests, "connections": server.connections}) + "\n")
 

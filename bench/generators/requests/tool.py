@@ -85,7 +85,7 @@ class RequestsTool(Exchanger):
             raise RawDataError(f"not the counts of a server: {error!r}") from None
 
     def complaint(self, output: Path, errors: Path) -> str | None:
-        """Return the last words on standard error; an empty line there says only that the client is ready."""
+        """Return the last words on standard error; an empty line there says only that it is ready."""
         said = errors.read_text(encoding="utf-8", errors="replace").splitlines()
         return next((line for line in reversed(said) if line.strip()), None)
 

@@ -44,6 +44,7 @@ class _Served(NamedTuple):
     zone: str  # which asks it
     process: Process
     output: Path
+    errors: Path
 
 
 class Asking:
@@ -54,7 +55,7 @@ class Asking:
         self._addresses = {name: place.address for name, place in testbed.pods.items()}
         self._requests = dict(self._shared(testbed.scenario.requests))
         self._servers: dict[str, list[_Served]] = {}
-        self._clients: list[Process] = []
+        self._clients: dict[str, Process] = {}  # by zone
         self._ended: dict[tuple[str, str], int] = {}  # what servers that have ended saw, by zone and endpoint
         self._started = 0
         self.told = situation.told._replace(modes={SERVICE: mode})
@@ -80,14 +81,13 @@ class Asking:
         known = self.tell(self.told)
         used = self._used(self.told)
         try:
-            in_parallel(self.serve, self.endpoints)
-            clients = in_parallel(self._client, self._requests)
+            self._make_ready()
             delays.begin(self._testbed.provider.trunks)
             before = self._counted()
             self.zero = time.monotonic() + LEAD_SECONDS
-            self._release(clients)
+            self._release()
             self._meanwhile()
-            for client in clients:
+            for client in self._clients.values():
                 if client.wait(timeout=self._seconds + END_SECONDS) != 0:
                     raise RuntimeError(f"a client of {SERVICE} did not come to its end")
             after = self._counted()
@@ -97,7 +97,7 @@ class Asking:
             in_parallel(self.stop, self.endpoints)
         finally:
             servers = (one.process for each in self._servers.values() for one in each)
-            for process in (*self._clients, *servers):
+            for process in (*self._clients.values(), *servers):
                 process.kill()
         return self._made(known, used, [_between(*each) for each in zip(before, after, strict=True)], delayed)
 
@@ -129,18 +129,12 @@ class Asking:
         addressing = self._testbed.addressing
         for zone, one in self._requests.items():
             self._started += 1
-            files = [self._at / f"{pod}.{zone}.{self._started}.{kind}" for kind in ("out", "err")]
+            output, errors = (self._at / f"{pod}.{zone}.{self._started}.{kind}" for kind in ("out", "err"))
             argv = exchanger_of(addressing.scenario, one).receiver(addressing, one)
-            process = place.start(argv, stdout=files[0], stderr=files[1], held=True)
-            self._servers.setdefault(pod, []).append(_Served(zone, process, files[0]))
-        ports = {addressing.port_of(one) for one in self._requests.values()}
-
-        def listens() -> bool:
-            shown = place.run(["ss", "-Hltn"]).stdout.splitlines()
-            return ports <= {int(line.split()[3].rpartition(":")[2]) for line in shown}
-
-        if not comes(self._servers[pod][-1].process, listens):
-            raise RuntimeError(f"{pod} does not listen")
+            process = place.start(argv, stdout=output, stderr=errors, held=True)
+            self._servers.setdefault(pod, []).append(_Served(zone, process, output, errors))
+        for started in self._servers[pod]:
+            _until_ready(started.process, started.errors, pod)
 
     def stop(self, pod: str) -> None:
         """End a pod's servers, and keep what they counted."""
@@ -160,26 +154,30 @@ class Asking:
         """For how long requests are due."""
         return self._seconds
 
-    def _release(self, clients: Sequence[Process]) -> None:
+    def _make_ready(self) -> None:
+        """Start servers and clients side by side: a client asks nobody before it is released."""
+        servers = [partial(self.serve, pod) for pod in self.endpoints]
+        clients = [partial(self._client, zone) for zone in self._requests]
+        in_parallel(lambda start: start(), [*servers, *clients])
+
+    def _release(self) -> None:
         """Let clients begin, one after the other within one interval: they share the machine's processors."""
-        for number, client in enumerate(clients):
+        for number, zone in enumerate(self._requests):
             self.until(number / situations.REQUESTS_PER_S)
-            client.release()
+            self._clients[zone].release()
 
     def _meanwhile(self) -> None:
         if self._situation.event is not None:
             _EVENTS[self._situation.event](self)
 
-    def _client(self, zone: str) -> Process:
+    def _client(self, zone: str) -> None:
         one, addressing = self._requests[zone], self._testbed.addressing
         tool = exchanger_of(addressing.scenario, one)
         argv = tool.sender(addressing, one, self._testbed.address_for(one))
         output, errors = self._file(zone), self._at / f"{zone}.err"
         process = self._testbed.networks[asker(zone)].start(argv, stdout=output, stderr=errors, held=True)
-        self._clients.append(process)
-        if not comes(process, partial(waits, errors)):
-            raise RuntimeError(f"{asker(zone)} does not get ready: {errors.read_text(encoding='utf-8')}")
-        return process
+        self._clients[zone] = process
+        _until_ready(process, errors, asker(zone))
 
     def _file(self, zone: str) -> Path:
         return self._at / f"{zone}.csv.gz"
@@ -244,6 +242,12 @@ class Asking:
             late_s=late.told_s,
             answered={pod: self._ended.get((zone, pod), 0) for pod in self.endpoints},
         )
+
+
+def _until_ready(process: Process, errors: Path, pod: str) -> None:
+    """Wait until a server listens, or a client waits. Raises RuntimeError if it does not get there."""
+    if not comes(process, partial(waits, errors), FIRST_LOOK_SECONDS):
+        raise RuntimeError(f"{pod} does not get ready: {errors.read_text(encoding='utf-8')}")
 
 
 def restart(asking: Asking) -> None:
