@@ -110,13 +110,18 @@ class Probed:
         """How long they are used, at last with what is beside them, if anything is."""
         return _seconds(self.settling, bool(self.others))
 
+    @property
+    def settled_s(self) -> float:
+        """When TCP has settled beside what disturbs, or alone where nothing does, seconds."""
+        return SETTLING_SECONDS * 1.5 + (self.alone_s + self.settling if self.others else 0.0)
+
 
 def _alone_s(settling: int) -> float:
     return float(SECONDS + settling) if settling else ALONE_SECONDS
 
 
 def _seconds(settling: int, beside: bool) -> int:
-    return SECONDS + settling + (SECONDS if settling and beside else 0)
+    return SECONDS + settling + (SECONDS + settling if settling and beside else 0)
 
 
 def with_probes(scenario: Scenario) -> Probed:
@@ -261,11 +266,10 @@ def _foreseen(
 ) -> list[Foreseen]:
     begun = probed.alone_s if probed.others else 0.0
     alone = math.fsum(_rate(of, begun or math.inf) for of in records.values())
-    settled = begun + SETTLING_SECONDS * 1.5 + (probed.settling if begun else 0)
     samples = [
         {flow: record.bits_per_second for flow, record in zip(records, row, strict=True)}
         for row in zip(*records.values(), strict=False)
-        if row[0].end_s > settled and row[0].end_s - row[0].start_s > INTERVAL_SECONDS / 2
+        if row[0].end_s > probed.settled_s and row[0].end_s - row[0].start_s > INTERVAL_SECONDS / 2
     ]
     return foresee(
         probed.promise.goodputs,

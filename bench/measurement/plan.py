@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from bench.generators import Tool, exchanger_of, generator_of
 from bench.observations import observation
 from bench.observations.observation import Observation
+from bench.observations.procfs import received_bytes, sent_bytes
 from testbed.access.place import Place, PodPlace, in_parallel
 from testbed.scenario import Requests, Traffic, Transfer
 from testbed.scenario.addressing import Addressing
@@ -15,6 +17,13 @@ from testbed.testbed import Testbed
 
 # Says which of its arguments, names or paths of programs, are none where it runs.
 LACKING = 'for program; do command -v "$program" >/dev/null || echo "$program"; done'
+
+
+class Counter(NamedTuple):
+    """One of an interface's two counters, by what reads either of every interface from ``/proc/net/dev``."""
+
+    interface: str
+    read: Callable[[str], Mapping[str, int]]
 
 
 @dataclass(frozen=True)
@@ -25,6 +34,7 @@ class Receiving:
     place: PodPlace
     network: Place  # from where its network is looked at
     node: Place
+    counter: Counter | None = None  # of its node: what comes to it; None where nobody counts that (macvlan)
 
 
 @dataclass(frozen=True)
@@ -101,9 +111,12 @@ def _planned(testbed: Testbed, transfer: Transfer, interval: float) -> Planned:
 
 def _receiving(testbed: Testbed, end: str, tool: Tool) -> Receiving:
     if device := testbed.provider.devices.get(end):
-        return Receiving(end, device.place, device.place, device.node)
+        counter = Counter(device.place.interface, received_bytes)
+        return Receiving(end, device.place, device.place, device.node, counter)
     node = testbed.nodes[testbed.scenario.node_of(end)]
-    return Receiving(end, place(testbed, end, tool), testbed.network(end), node)
+    pod = place(testbed, end, tool)
+    veth = pod.host_interface
+    return Receiving(end, pod, testbed.network(end), node, Counter(veth, sent_bytes) if veth else None)
 
 
 def _commands(

@@ -7,17 +7,18 @@ people to see; what is judged later are the generators' own records.
 
 from __future__ import annotations
 
+import collections
 import os
 import time
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import TextIO
 
-from bench.measurement.plan import Plan
+from bench.measurement.plan import Counter, Plan
 from bench.observations.observation import Seen, Watcher
-from bench.observations.procfs import cpu_use, pressure, sent_bytes, softirq
+from bench.observations.procfs import cpu_use, pressure, softirq
 from bench.recording.records import CpuUse, Load
 from testbed.access import scratch
 from testbed.access.place import CommandError, Place
@@ -51,7 +52,7 @@ def names(transfers: Iterable[Transfer]) -> dict[str, str]:
     What comes to one pod is counted together, so several transfers to it have one name.
     """
     found = list(transfers)
-    times = Counter(one.destination for one in found)
+    times = collections.Counter(one.destination for one in found)
     return {
         one.label: one.label if times[one.destination] == 1 else f"all to {one.destination}" for one in found
     }
@@ -70,16 +71,16 @@ class RateWatcher(Watcher):
         self.loads: dict[str, Load] = {}  # by machine, called as the first of its places here
         self._first: dict[str, tuple[float, str]] = {}
         self._boots: dict[str, str] = {}
-        self._targets: dict[str, dict[str, str]] = {}  # node -> host interface -> name of what comes there
+        self._targets: dict[str, dict[Counter, str]] = {}  # node -> counter -> name of what comes there
         called = names(one.traffic for one in plan.transfers)
         # A machine that runs the nodes may be busy without their knowing.
         self._places: dict[str, Place] = {place.name: place for place in plan.hosts}
         for one in plan.transfers:
             for receiving in one.receivers:
                 self._places[receiving.node.name] = receiving.node
-                interfaces = self._targets.setdefault(receiving.node.name, {})
-                if receiving.place.host_interface:
-                    interfaces.setdefault(receiving.place.host_interface, called[one.traffic.label])
+                counters = self._targets.setdefault(receiving.node.name, {})
+                if receiving.counter:
+                    counters.setdefault(receiving.counter, called[one.traffic.label])
         self._on_rates = on_rates
 
     @property
@@ -128,9 +129,9 @@ class RateWatcher(Watcher):
         for name, (end, text) in after.items():
             start, earlier = before[name]
             uses.append(cpu_use(start, end, earlier, text))
-            old, new = sent_bytes(earlier), sent_bytes(text)
-            for interface, what in self._targets.get(name, {}).items():
-                rates[what] += (new.get(interface, 0) - old.get(interface, 0)) * 8 / (end - start)
+            for (interface, read), what in self._targets.get(name, {}).items():
+                passed = read(text).get(interface, 0) - read(earlier).get(interface, 0)
+                rates[what] += passed * 8 / (end - start)
         self.cpu.append(max(uses, key=lambda use: use.busy))
         self._on_rates(after[next(iter(after))][0], rates)
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from bench.recording.records import CpuUse
 
 
@@ -70,12 +72,19 @@ def cpu_ticks(stat: str) -> dict[str, list[int]]:
 
 def sent_bytes(text: str) -> dict[str, int]:
     """Return the bytes each interface has sent, from ``/proc/net/dev`` (proc(5): the ninth number)."""
-    counters = {}
+    return {name: numbers[8] for name, numbers in _interfaces(text)}
+
+
+def received_bytes(text: str) -> dict[str, int]:
+    """Return the bytes each interface has received, from the same (the first number)."""
+    return {name: numbers[0] for name, numbers in _interfaces(text)}
+
+
+def _interfaces(text: str) -> Iterator[tuple[str, list[int]]]:
     for line in text.splitlines():
         name, colon, numbers = line.partition(":")
         if colon and len(numbers.split()) == 16:
-            counters[name.strip()] = int(numbers.split()[8])
-    return counters
+            yield name.strip(), [int(number) for number in numbers.split()]
 
 
 def packets_dropped(softnet: str) -> int:

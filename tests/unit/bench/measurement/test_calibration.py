@@ -62,9 +62,17 @@ def test_between_zones_paths_are_used_for_a_hundred_round_trips_longer() -> None
     assert with_probes(small()).seconds == 1
     assert with_probes(small(**zones, disturbances=[])).seconds == 6
     probed = with_probes(small(**zones))
-    assert (probed.alone_s, probed.seconds) == (6, 7)
-    assert {probe.duration for probe in probed.probes.values()} == {7}
-    assert [(one.start, one.duration) for one in probed.others] == [(6, 7)]
+    assert (probed.alone_s, probed.seconds) == (6, 12)
+    assert {probe.duration for probe in probed.probes.values()} == {12}
+    assert [(one.start, one.duration) for one in probed.others] == [(6, 12)]
+
+
+@pytest.mark.parametrize("delay", [0.0, 0.001, 0.0025, 0.015])
+def test_there_is_time_to_look_at_the_paths_once_they_have_settled_beside_what_disturbs(delay: float) -> None:
+    zones = {"north": {"delay": delay}, "south": {"delay": delay}} if delay else {}
+    probed = with_probes(small(zones=zones, nodes={key: {} for key in ("master", "left", "right")}))
+    assert probed.others
+    assert probed.seconds - probed.settled_s >= 0.4
 
 
 def test_what_disturbs_is_on_for_the_rest_of_the_second() -> None:

@@ -7,8 +7,9 @@ from pathlib import Path
 import pytest
 
 from bench.generators import generator_of
-from bench.measurement.plan import Plan, Planned, Receiving
+from bench.measurement.plan import Counter, Plan, Planned, Receiving
 from bench.measurement.rates import READINGS, RateWatcher
+from bench.observations.procfs import sent_bytes
 from testbed.access.place import InNamespace, Process
 from testbed.scenario import Traffic
 from tests.doubles import RecordingNode, Running
@@ -48,7 +49,7 @@ def test_a_host_of_the_nodes_counts_as_busy_though_no_node_knows() -> None:
         generator_of(scenario(), traffic),
         source=pod,
         source_network=pod,
-        receivers=(Receiving("A-4", pod, pod, node),),
+        receivers=(Receiving("A-4", pod, pod, node, Counter("veth", sent_bytes)),),
         address="172.16.2.2",
         receiver=[],
         ready=[],

@@ -1,6 +1,6 @@
 import pytest
 
-from bench.observations.procfs import cpu_use, packets_dropped, pressure, sent_bytes, softirq
+from bench.observations.procfs import cpu_use, packets_dropped, pressure, received_bytes, sent_bytes, softirq
 
 STAT = "cpu  {} 0 {} {} {} 0 0 {} 0 0\ncpu0 1 2 3 4 5 6 7 8 9 10\nintr 12\n"
 
@@ -47,7 +47,7 @@ def test_pressure_that_the_kernel_does_not_tell_is_not_known() -> None:
     assert pressure(without, told, 2.0) is None
 
 
-def test_sent_bytes_are_the_ninth_number() -> None:
+def test_received_bytes_are_the_first_number_and_sent_bytes_the_ninth() -> None:
     text = (
         "Inter-|   Receive                                                |  Transmit\n"
         " face |bytes    packets errs drop fifo frame compressed multicast|bytes    packets errs\n"
@@ -56,6 +56,7 @@ def test_sent_bytes_are_the_ninth_number() -> None:
         "cpu  1 2 3\n"
     )
     assert sent_bytes(text) == {"lo": 900, "veth1234": 1900}
+    assert received_bytes(text) == {"lo": 1, "veth1234": 11}
 
 
 def test_packets_without_room_are_the_second_number_of_each_processor() -> None:
