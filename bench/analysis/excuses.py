@@ -151,9 +151,10 @@ def room(
     import numpy as np
 
     nothing = np.zeros(len(starts), dtype=np.bool_)
-    ways = [(other, way) for other in scenario.traffic if (way := _way(scenario, other))]
+    ways = [(other, way) for other in scenario.traffic if (way := links.passed(scenario, other))]
     full_packets = all(o.protocol == "tcp" and generator_of(scenario, o).saturates for o, _ in ways)
-    passed = [(link, rate) for link in _way(scenario, traffic) if (rate := links.rate(scenario, link))]
+    ours = links.passed(scenario, traffic)
+    passed = [(link, rate) for link in ours if (rate := links.rate(scenario, link))]
     if not passed or not full_packets:
         return nothing
     mtu, overhead = path_of(scenario, traffic.source)
@@ -174,10 +175,6 @@ def _full(link: links.Link, scenario: Scenario) -> float:
     if link.trunk:
         return FULL_LINK
     return min(FULL_LINK, enforcements.of(scenario).link_share - BELOW_SHARE)
-
-
-def _way(scenario: Scenario, traffic: Traffic) -> tuple[links.Link, ...]:
-    return links.way(scenario, *scenario.nodes_of(traffic))
 
 
 def _carried(starts: Floats, ends: Floats, received: pd.DataFrame | None) -> Floats:

@@ -1,8 +1,9 @@
 """Which links there are between nodes, how fast each is, and which of them a packet passes.
 
 Every node has a link to its switch. With zones each zone has a switch, and a trunk that joins it to the core,
-where the trunks meet: what goes from one zone to another passes both zones' trunks. A link has the same rate
-in both directions, and each direction is by itself.
+where the trunks meet: what goes from one zone to another passes both zones' trunks. A private network has a
+link to each of its gateways and devices. A link has the same rate in both directions, and each direction is
+by itself.
 """
 
 from __future__ import annotations
@@ -12,15 +13,16 @@ from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 from testbed.scenario.frames import of_full_frames
-from testbed.scenario.model import Scenario
+from testbed.scenario.model import Scenario, Transfer
 
 
 class Link(NamedTuple):
-    """One direction of a node's link, or of a zone's trunk."""
+    """One direction of a node's link, of a zone's trunk, or of a gateway's or device's in a segment."""
 
-    owner: str  # the node, or the zone
+    owner: str  # the node, zone or device
     trunk: bool
     out: bool  # away from its owner
+    segment: str | None = None
 
 
 def rate_of(scenario: Scenario, node: str) -> int | None:
@@ -31,7 +33,21 @@ def rate_of(scenario: Scenario, node: str) -> int | None:
 
 def rate(scenario: Scenario, link: Link) -> int | None:
     """Return the rate of a link, bits per second; None if nothing but the machine limits it."""
+    if link.segment is not None:
+        return scenario.segments[link.segment].rate
     return scenario.zones[link.owner].rate if link.trunk else rate_of(scenario, link.owner)
+
+
+def passed(scenario: Scenario, transfer: Transfer) -> tuple[Link, ...]:
+    """Return the links that a transfer passes, from its sender's; of several receivers' the first one's."""
+    source, last = scenario.nodes_of(transfer)
+    links = way(scenario, source, last)
+    if transfer.destination not in scenario.connections:
+        return links
+    device = scenario.connections[transfer.destination].device
+    segment = scenario.devices[device].segment
+    into = Link(last, trunk=False, out=True, segment=segment)
+    return (*links, into, Link(device, trunk=False, out=False, segment=segment))
 
 
 def way(scenario: Scenario, source: str, destination: str) -> tuple[Link, ...]:

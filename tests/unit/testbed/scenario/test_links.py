@@ -41,6 +41,18 @@ def test_without_zones_there_are_the_two_links_of_the_nodes() -> None:
     assert {links.rate(contmec, link) for link in way} == {9 * 10**9}
 
 
+def test_the_way_to_a_device_ends_with_its_gateway_s_link_to_the_segment_and_its_own() -> None:
+    edge = addressed("edge").scenario
+    to_pod, to_device = edge.flows
+    assert links.passed(edge, to_pod) == links.way(edge, "worker-01", "worker-03")
+    assert links.passed(edge, to_device) == (
+        *links.way(edge, "worker-02", "worker-03"),
+        Link("worker-03", trunk=False, out=True, segment="plant"),
+        Link("camera", trunk=False, out=False, segment="plant"),
+    )
+    assert [links.rate(edge, link) for link in links.passed(edge, to_device)[-2:]] == [10**8, 10**8]
+
+
 def test_the_narrowest_row_of_links_says_what_they_carry_together(stations: Scenario) -> None:
     # The senders' links, of which two flows share one, carry 1G + 400M; the trunks out 1G + 500M + worker-01.
     assert links.most(stations, map(stations.nodes_of, stations.flows)) == 14 * 10**8
