@@ -11,7 +11,7 @@ is sent: who fills it is nobody that the testbed knows before.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from ipaddress import IPv4Interface
 
@@ -20,7 +20,7 @@ from testbed.access.components import Component
 from testbed.access.place import Entered, Node
 from testbed.links import device_server, ports
 from testbed.links.ports import Port
-from testbed.scenario import Scenario, connections
+from testbed.scenario import Scenario
 from testbed.scenario.addressing import UPLINK
 
 MTU = 1500  # of Ethernet, bytes
@@ -111,6 +111,7 @@ class Device:
 
     node: Node  # where its commands run
     scenario: Scenario
+    taken: Collection[tuple[str, int]] = ()  # protocols and ports at which others are going to listen
 
     @property
     def address(self) -> str:
@@ -126,7 +127,6 @@ class Device:
     def component(self) -> Component:
         """What answers at its ports."""
         device = self.scenario.devices[self.node.name]
-        others = connections.sent(self.scenario)[self.node.name]
         wishes = {
             "name": self.node.name,
             "socket": SOCKET,
@@ -134,7 +134,7 @@ class Device:
                 (protocol, number)
                 for component in device.components.values()
                 for protocol, _, number in component.ports
-                if (protocol, number) not in others
+                if (protocol, number) not in self.taken
             ],
         }
         argv = [*PYTHON, str(device_server.__file__), json.dumps(wishes)]

@@ -45,7 +45,7 @@ class SandboxPersistence(Persistence):
             if Sandbox.find(name):
                 raise persistence.taken(name)
             addressing = Addressing(scenario)
-            provider = NetnsProvider(addressing, name)
+            provider = NetnsProvider(addressing, name, transfers=False)
             with bring_up(provider) as state:
                 box = provider.sandbox
                 assert box is not None

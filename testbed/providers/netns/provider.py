@@ -20,7 +20,7 @@ from testbed.providers import Provider
 from testbed.providers.netns import limits
 from testbed.providers.netns.processes import RUN
 from testbed.providers.netns.sandbox import Entrance, Sandbox, node_directory
-from testbed.scenario import Scenario
+from testbed.scenario import Scenario, connections
 from testbed.scenario.addressing import Addressing, Found
 
 WITHOUT_NETEM = "this kernel has no netem (CONFIG_NET_SCH_NETEM; modprobe sch_netem)"
@@ -31,12 +31,16 @@ SETTLE = [sys.executable, "-I", "-S", str(Path(__file__).with_name("settle.py"))
 class NetnsProvider(Provider):
     """Brings up a scenario's nodes in a sandbox, where all have this machine's clock and processors."""
 
-    def __init__(self, addressing: Addressing, name: str = RUN) -> None:
-        """Raise LookupError if this machine is too small for the scenario, or cannot make its trunks."""
+    def __init__(self, addressing: Addressing, name: str = RUN, transfers: bool = True) -> None:
+        """Raise LookupError if this machine is too small for the scenario, or cannot make its trunks.
+
+        Without its ``transfers``, devices answer at the ports of these, too.
+        """
         limits.demand(addressing.scenario)
         self._means = chosen_means(addressing.scenario)
         self._addressing = addressing
         self._name = name
+        self._taken = connections.sent(addressing.scenario) if transfers else {}
         self.sandbox: Sandbox | None = None
         self.nodes: dict[str, Entrance] = {}
         self.hops: list[Entrance] = []
@@ -51,7 +55,9 @@ class NetnsProvider(Provider):
         places = [*scenario.nodes, *scenario.devices]
         box.add_nodes(places)
         self.nodes = {name: box.node(name) for name in scenario.nodes}
-        self.devices = {name: Device(box.node(name), scenario) for name in scenario.devices}
+        self.devices = {
+            name: Device(box.node(name), scenario, self._taken.get(name, ())) for name in scenario.devices
+        }
         namespaces = {name: _network(name) for name in places}
         links = underlay.render_switch(self._addressing, namespaces, self._means)
         links += segments.render_switches(scenario, namespaces)

@@ -50,7 +50,11 @@ def captured(kept: Persisted, gateway: Place) -> str:
 @pytest.mark.usefixtures("untouched_host")
 def test_devices_are_reached_from_their_gateway_and_from_nowhere_else(name: str, tmp_path: Path) -> None:
     drawn = tmp_path / "drawn.svg"
-    up = verbs.run("up", "--name", name, "--scenario", "examples/devices", "--draw", str(drawn))
+    # A port that traffic would be sent to answers too, as none is sent.
+    sent = "flows=[{from: A-1, to: cam, component: video, duration: 1}]"
+    up = verbs.run(
+        "up", "--name", name, "--scenario", "examples/devices", "--draw", str(drawn), "--set", sent
+    )
     assert up.returncode == 0, up.stderr
     assert "segment plant  172.30.16.0/24, 100 Mbit/s  gateway worker-02" in up.stdout
     assert f"camera  {CAMERA}  video TCP 8554, UDP 5004  settings HTTP 8080" in up.stdout
