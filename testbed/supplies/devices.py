@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from testbed import resources
+from testbed.runtime.proxies import PACKAGE, PROGRAM
 from testbed.supplies import addresses, cache, images, runner
 from testbed.supplies.cache import Say
 from testbed.supplies.images import Entry, Image, Start
@@ -23,7 +24,7 @@ LIST = resources.REQUIREMENTS / "devices.txt"
 PYTHON = (runner.INTERPRETER, "-I")  # with the packages that are installed in the image
 START = Start((f"/{images.PROGRAMS}/{images.WAITING}", "--", *PYTHON, f"/{addresses.HOME}"))
 # As process 1 it would leave its children, one for each connection, to nobody.
-RELAY_START = Start((f"/{images.PROGRAMS}/{images.WAITING}", "--", f"/{images.PROGRAMS}/socat"))
+RELAY_START = Start((f"/{images.PROGRAMS}/{images.WAITING}", "--", f"/{images.PROGRAMS}/{PROGRAM}"))
 
 
 def provide() -> Image:
@@ -33,9 +34,8 @@ def provide() -> Image:
 
 def provide_relay() -> Image:
     """Assemble the relay's image. Raises LookupError for a program that is missing."""
-    return images.assemble(
-        RELAY, images.programs({images.WAITING: "catatonit", "socat": "socat"}), RELAY_START
-    )
+    own = images.of_package(PACKAGE, PROGRAM, {images.WAITING: "catatonit"})
+    return images.assemble(RELAY, own, RELAY_START)
 
 
 def files(installed: Path) -> Iterator[Entry]:

@@ -15,7 +15,7 @@ import re
 import shutil
 import subprocess
 import tarfile
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from tempfile import TemporaryDirectory
@@ -24,7 +24,7 @@ from typing import Any
 from testbed import resources
 from testbed.access import scratch
 from testbed.access.local import ENVIRONMENT
-from testbed.supplies import cache
+from testbed.supplies import cache, packages
 from testbed.supplies.binaries import architecture
 
 # A site that does not exist: these images are imported, never pulled.
@@ -190,13 +190,13 @@ def _add(tar: tarfile.TarFile, entry: Entry) -> None:
     tar.addfile(info, io.BytesIO(entry.data))
 
 
-def programs(packages: Mapping[str, str], others: Sequence[Path] = ()) -> list[Entry]:
+def programs(tools: Mapping[str, str], others: Sequence[Path] = ()) -> list[Entry]:
     """Return programs of this machine, given with their packages, and their libraries, which keep places.
 
     ``others`` are programs and libraries that get into the image by themselves, and need libraries, too.
     """
     files: dict[str, str] = {}
-    for name, package in packages.items():
+    for name, package in tools.items():
         program = shutil.which(name, path=SEARCHED)
         if program is None:
             raise LookupError(f"the images need the program {name}: apt-get install {package}")
@@ -207,6 +207,18 @@ def programs(packages: Mapping[str, str], others: Sequence[Path] = ()) -> list[E
         needed = libraries(_ldd(*map(str, others)))
         files.update({path.lstrip("/"): path for path in needed if os.path.realpath(path) not in known})
     return [Entry(path, Path(file).read_bytes(), mode=0o755) for path, file in sorted(files.items())]
+
+
+def of_package(package: str, program: str, tools: Mapping[str, str]) -> Iterator[Entry]:
+    """Yield a program of a package that may be unpacked alone, and what ``tools`` are to ``programs``.
+
+    Raises LookupError for a program that is not there.
+    """
+    own, brought = packages.unpacked(package, program)
+    yield from programs(tools, [own, *brought.values()])
+    yield Entry(f"{PROGRAMS}/{program}", own.read_bytes(), mode=0o755)
+    for path, library in brought.items():
+        yield Entry(path, library.read_bytes())
 
 
 def _ldd(*programs: str) -> str:

@@ -23,9 +23,5 @@ def missing() -> Iterator[str]:
 
 
 def files() -> Iterator[Entry]:
-    """Yield the image's files. Raises LookupError for a program that is not there."""
-    program, own = packages.unpacked(PACKAGE, PROGRAM)
-    yield from images.programs(TOOLS, [program, *own.values()])
-    yield Entry(f"{images.PROGRAMS}/{PROGRAM}", program.read_bytes(), mode=0o755)
-    for path, library in own.items():
-        yield Entry(path, library.read_bytes())
+    """Return the image's files. Raises LookupError for a program that is not there."""
+    return images.of_package(PACKAGE, PROGRAM, TOOLS)
