@@ -34,7 +34,7 @@ TABLE = "segments"
 CLOSED = """\
 table inet {table} {{
   chain proxies {{
-  }}
+{passing}  }}
   chain closed {{
     jump proxies
     counter drop
@@ -51,6 +51,12 @@ table inet {table} {{
     iifname != "lo" ip daddr {{ {addresses} }} counter drop
   }}
 }}
+"""
+
+# What begins behind a bridge, and its answers.
+PASSING = """\
+    iifname "{bridge}" oifname "{interface}" accept
+    iifname "{interface}" oifname "{bridge}" ct state established,related accept
 """
 
 
@@ -98,11 +104,17 @@ def gateway_steps(scenario: Scenario, node: str) -> list[Step]:
     ends = [ports.own_end(one.nodes[node], address) for one, address in zip(own, addresses, strict=True)]
     closed = CLOSED.format(
         table=TABLE,
+        passing="".join(passing(bridge, one.nodes[node]) for one in own for bridge in one.bridges),
         interfaces=", ".join(f'"{one.nodes[node]}"' for one in own),
         addresses=", ".join(str(address.ip) for address in addresses),
     )
     # Closed before there is anything to pass.
     return [Step(["nft", "-f", "-"], closed), Step(["ip", "-batch", "-"], "".join(ends))]
+
+
+def passing(bridge: str, interface: str) -> str:
+    """Return the rules by which a gateway lets what is behind a bridge of its own begin with a segment."""
+    return PASSING.format(bridge=bridge, interface=interface)
 
 
 @dataclass(frozen=True)

@@ -49,6 +49,27 @@ def _in_use(scenario: Scenario, node: str, interface: str) -> str | None:
     return None
 
 
+def _bridges(scenario: Scenario) -> Iterator[Fault]:
+    """What leads into a segment is at its gateways, and neither their uplink nor in any segment."""
+    for name, segment in scenario.segments.items():
+        for index, bridge in enumerate(segment.bridges):
+            at: Path = ("segments", name, "bridges", index)
+            for node in filter(scenario.nodes.__contains__, segment.nodes):
+                if why := _leads_elsewhere(scenario, node, bridge):
+                    yield Fault(at, f"{bridge} is {why}; name one that a network's definition has there")
+                    break
+
+
+def _leads_elsewhere(scenario: Scenario, node: str, bridge: str) -> str | None:
+    """Return in words what an interface of a node is for that no pod is behind; None if it is free."""
+    ends = {one.nodes[node]: name for name, one in scenario.segments.items() if node in one.nodes}
+    if bridge in ends:
+        return f"where {node!r} is in segment {ends[bridge]!r}"
+    if bridge == Addressing(scenario).uplink(node):
+        return f"the uplink of {node!r}, on the underlay"
+    return None
+
+
 def _sizes(scenario: Scenario) -> Iterator[Fault]:
     devices = Counter(one.segment for one in scenario.devices.values())
     for name, segment in scenario.segments.items():
@@ -111,4 +132,4 @@ def _ports_of(at: Path, device: Device) -> Iterator[Fault]:
             taken.setdefault(key, here)
 
 
-RULES = (_gateways, _sizes, _devices, _ports)
+RULES = (_gateways, _bridges, _sizes, _devices, _ports)

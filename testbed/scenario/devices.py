@@ -39,6 +39,11 @@ class Segment(Part):
     nodes: dict[Name, Interface] = Field(
         min_length=1, description="its gateways: workers, and the interface that each has there, such as eth1"
     )
+    bridges: list[Interface] = Field(
+        [],
+        description="bridges at its gateways that lead there, such as a network definition's; whoever is "
+        "behind one may begin with its devices",
+    )
 
     @property
     def gateways(self) -> dict[str, IPv4Interface]:

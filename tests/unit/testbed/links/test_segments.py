@@ -64,6 +64,17 @@ def test_a_gateway_is_closed_before_it_has_an_address(devices: Scenario) -> None
     assert segments.gateway_steps(devices, "worker-01") == []
 
 
+def test_who_is_behind_a_bridge_begins_with_its_segment_and_no_other(devices: Scenario) -> None:
+    opened = addressed("examples/devices", "segments.plant.bridges=[eb]").scenario
+    closed, also = (
+        segments.gateway_steps(scenario, "worker-02")[0].stdin.splitlines() for scenario in (devices, opened)
+    )
+    assert [line.strip() for line in also if line not in closed] == [
+        'iifname "eb" oifname "eth1" accept',
+        'iifname "eth1" oifname "eb" ct state established,related accept',
+    ]
+
+
 def test_a_device_has_its_address_and_what_answers_at_its_ports(devices: Scenario) -> None:
     node = RecordingNode("camera")
     device = segments.Device(node, devices)

@@ -23,6 +23,9 @@ FAULTS = {
     f"{PLANT}.nodes={{worker-02: eth2}}": "segments.building.nodes.worker-02: eth2 of 'worker-02' is in "
     "segment 'plant'; choose another, or a node",
     f"{PLANT}.nodes={{}}": f"{PLANT}.nodes: ",
+    f"{PLANT}.bridges=[br0, eth2]": f"{PLANT}.bridges[1]: eth2 is where 'worker-02' is in segment "
+    "'building'; name one that a network's definition has there",
+    f"{PLANT}.bridges=[eth0]": f"{PLANT}.bridges[0]: eth0 is the uplink of 'worker-02', on the underlay;",
     f"{PLANT}.nodes=[worker-02]": f"{PLANT}.nodes: input should be a mapping, as in {{name: value}}",
     f"{PLANT}.cidr=172.30.16.120/30": f"{PLANT}.cidr: 172.30.16.120/30 has 2 addresses for 3 gateways and "
     "devices: choose a larger one",
