@@ -209,7 +209,7 @@ OPTIONAL: Mapping[str, Callable[[], Iterable[str]]] = {
 
 CNI = OrchestratorKind(_cni, connects=True, quick=True, refuse=_refused_by_cni)
 CNI_THERE = OrchestratorKind(_cni, connects=True, quick=True, refuse=_refused_by_machines)
-OWN = OrchestratorKind(_own, doctor.demand_kubernetes, has_agents=True, refuse=_refused_by_own)
+OWN = OrchestratorKind(_own, doctor.demand_kubernetes, has_agents=True, connects=True, refuse=_refused_by_own)
 ON_MACHINES = OrchestratorKind(_on_machines, finds_clusters=True, refuse=_refused_by_api)
 ON_CLUSTERS = OrchestratorKind(_on_clusters, finds_clusters=True, refuse=_refused_by_api)
 
@@ -317,8 +317,14 @@ def accept(addressing: Addressing, runner: OrchestratorKind, without: Collection
 
 def _unconnected(addressing: Addressing, runner: OrchestratorKind) -> Iterable[Fault]:
     if addressing.scenario.connections and not runner.connects:
-        able = ", ".join(name for name, one in ORCHESTRATORS.items() if one.connects)
-        words = f"what runs the pods has no proxies to devices: take --orchestrator {able}, or leave them out"
+        able = (
+            f"--provider {provider} --orchestrator {name}"
+            for provider, kind in PROVIDERS.items()
+            for name, one in kind.orchestrators.items()
+            if kind.makes_links and one.connects  # whoever makes none has no segments
+        )
+        remedy = ", ".join([*able, "or leave them out"])
+        words = f"what runs the pods has no proxies to devices: take {remedy}"
         yield Fault(("connections",), words)
 
 

@@ -93,10 +93,12 @@ def deployment(
 
     A component that is down changes the Service alone: pods made anew would cut who uses the others.
     """
-    relays = connection.mode == RELAY
-    containers = _relays(device, ports, settings) if relays else [_waiting(ports, settings)]
     promised = int(any(connection.guarantee))
+    relays = connection.mode == RELAY
     forwarded: dict[str, str] = {} if relays else {FORWARD: json.dumps(_forwarded(device, ports))}
+    made = template(connection, device, ports, settings)
+    # A name, so that what the list says may change while pods run.
+    made["metadata"]["annotations"].update(dict.fromkeys(forwarded, f"@{connection.proxy}"))
     spec = {
         "replicas": connection.replicas if device.up else 0,
         "revisionHistoryLimit": 1,
@@ -107,19 +109,22 @@ def deployment(
             "type": "RollingUpdate",
             "rollingUpdate": {"maxSurge": 1 - promised, "maxUnavailable": promised},
         },
-        "template": {
-            "metadata": {
-                "labels": _labels(connection, device),
-                # A name, so that what the list says may change while pods run.
-                "annotations": {
-                    **annotations_of(connection, device, ports),
-                    **dict.fromkeys(forwarded, f"@{connection.proxy}"),
-                },
-            },
-            "spec": {**_placed(connection, device), "containers": containers},
-        },
+        "template": made,
     }
     return _object("apps/v1", "Deployment", connection, device, uid, spec, forwarded)
+
+
+def template(connection: Connection, device: Device, ports: Sequence[Port], settings: Settings) -> Json:
+    """Return what a proxy pod is made of, which has itself the list of what it sends on."""
+    relays = connection.mode == RELAY
+    containers = _relays(device, ports, settings) if relays else [_waiting(ports, settings)]
+    return {
+        "metadata": {
+            "labels": _labels(connection, device),
+            "annotations": annotations_of(connection, device, ports),
+        },
+        "spec": {**_placed(connection, device), "containers": containers},
+    }
 
 
 def _object(

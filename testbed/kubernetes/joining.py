@@ -20,7 +20,7 @@ from testbed.access.batch import take, writing
 from testbed.access.components import Component
 from testbed.access.place import Node, in_parallel
 from testbed.enforcements.enforcement import Enforcement
-from testbed.kubernetes import manifests
+from testbed.kubernetes import manifests, proxies
 from testbed.kubernetes.control_plane import ControlPlane, Subject, directory_of, endpoint
 from testbed.kubernetes.manifests import Manifest, name_of
 from testbed.kubernetes.worker import network_file, render_network
@@ -186,7 +186,7 @@ class Stations:
                 texts.update(daemon.files)
         if name in self._workers:
             enforcement = replace(self._enforcement, addressing=addressing)
-            network_list = enforcement.network_list(self.cluster, name)
+            network_list = proxies.network_list(enforcement, self.cluster, name)
             texts[network_file(self.cluster, network_list)] = render_network(network_list)
         return texts
 

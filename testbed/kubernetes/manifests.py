@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from testbed.enforcements.enforcement import Enforcement, offer, request
-from testbed.scenario import Scenario, blocks
+from testbed.scenario import Scenario, blocks, services
 from testbed.scenario.addressing import Addressing
 from testbed.supplies.images import TRAFFIC
 from testbed.supplies.versions import Version
@@ -33,7 +33,7 @@ def endpoint_label(service: str) -> dict[str, str]:
 
 def labels_of_pod(scenario: Scenario, name: str) -> dict[str, str]:
     """Return a pod's labels: its scenario, and the services of which it is an endpoint."""
-    own = [service for service, one in scenario.services.items() if name in one.pods]
+    own = [service for service, one in services.every(scenario).items() if name in one.pods]
     return {LABEL: name_of(scenario.name)} | {
         key: value for one in own for key, value in endpoint_label(one).items()
     }

@@ -54,7 +54,7 @@ class ClusterServices:
         own = addressing.scenario.clusters[cluster]
         self.cluster = cluster
         self._addressing, self._client = addressing, client
-        self._names = [name for name, one in addressing.scenario.services.items() if one.cluster == cluster]
+        self._names = [name for name, one in addressing.services.items() if one.cluster == cluster]
         self._version = (1, version.minor)
         self._frame = Frame(cluster, addressing.service_range(cluster))
         self._nodes = {name: nodes[name] for name in own.nodes}
@@ -184,7 +184,7 @@ class ClusterServices:
 def refused(addressing: Addressing) -> Iterator[Fault]:
     """Yield what an API does not take: an address is one service's."""
     of: dict[IPv4Address, str] = {}
-    for name in addressing.scenario.services:
+    for name in addressing.services:
         address = addressing.service(name)
         other = of.setdefault(address, name)
         if other != name:

@@ -14,7 +14,7 @@ from testbed.access.components import Component
 from testbed.access.place import InNamespace, Node, Within
 from testbed.access.remote import RemotePod
 from testbed.enforcements.enforcement import Enforcement
-from testbed.kubernetes import cell
+from testbed.kubernetes import cell, proxies
 from testbed.kubernetes.control_plane import DISK_LIMITS, ControlPlane, Subject, directory_of
 from testbed.kubernetes.manifests import name_of
 from testbed.runtime import names
@@ -131,11 +131,11 @@ class Containerd:
         network: NetworkList | None,
         images: Sequence[Image],
         namespace: str,
-        plugins: Path | None = None,
+        plugins: Sequence[Path] = (),
     ) -> None:
         """Make the cell, start containerd, import images. Raises CommandError or ComponentError.
 
-        ``plugins`` is the directory of CNI plugins that the network has beside the reference plugins.
+        ``plugins`` are directories of CNI plugins that the network has beside the reference plugins.
         """
         self.cell = Cell.make(self.node, self.directory)
         file = self._configure(self.cell, network, plugins)
@@ -149,11 +149,11 @@ class Containerd:
         self.component.wait_until_it_answers(CONTAINERD_SOCKET, READY_SECONDS)
         self.import_images(images, namespace)
 
-    def _configure(self, cell: Cell, network: NetworkList | None, plugins: Path | None) -> str:
+    def _configure(self, cell: Cell, network: NetworkList | None, plugins: Sequence[Path]) -> str:
         """Write what containerd finds in its cell; return its configuration's path."""
         programs, networks = f"{self.directory}/cni/bin", f"{self.directory}/{NETWORKS}"
         cell.run(["mkdir", "-p", programs, networks])
-        directories = [*map(Path, resources.REFERENCE_PLUGINS), *([plugins] if plugins else [])]
+        directories = [*map(Path, resources.REFERENCE_PLUGINS), *plugins]
         links = [str(file) for one in directories for file in one.glob("*")]
         cell.run(["ln", "-sf", *links, programs])
         if network is not None:
@@ -231,8 +231,8 @@ class Worker:
         own = self._addressing.scenario.clusters[self.cluster]
         network = None
         if own.pod_cidrs is None:
-            network = self._enforcement.network_list(self.cluster, self._node.name)
-        self.containerd.up(network, images, KUBELETS, self._enforcement.programs)
+            network = proxies.network_list(self._enforcement, self.cluster, self._node.name)
+        self.containerd.up(network, images, KUBELETS, proxies.plugins(self._enforcement))
 
     def join(self, control_plane: ControlPlane) -> None:
         """Start the kubelet; its node is known to the API already."""

@@ -159,8 +159,7 @@ class CniOrchestrator(Orchestrator):
     def _network(self, name: str) -> NetworkList:
         pod = self._addressing.pods[name]
         plain = self._enforcement.network_list(pod.cluster, pod.node)
-        is_proxy = name in self._addressing.proxies
-        return proxies.network_list(plain, self._addressing, name) if is_proxy else plain
+        return proxies.network_list(plain, self._addressing, pod.cluster, [name])
 
     def _attachment(self, name: str) -> Attachment:
         plain = self._enforcement.attachment(name)

@@ -9,10 +9,10 @@ from typing import Any
 from testbed import resources
 from testbed.access.batch import Step, take
 from testbed.access.components import Component, ComponentError
-from testbed.access.place import CommandError, InNamespace, Node, in_parallel
+from testbed.access.place import CommandError, InNamespace, Node, PodPlace, in_parallel
 from testbed.access.remote import RemotePod
 from testbed.enforcements.enforcement import Enforcement
-from testbed.kubernetes import manifests
+from testbed.kubernetes import manifests, proxies
 from testbed.kubernetes.addresses import Giver, in_turn, without_block
 from testbed.kubernetes.client import Client
 from testbed.kubernetes.control_plane import ControlPlane, Subject, directory_of
@@ -25,6 +25,7 @@ from testbed.orchestrators import Orchestrator
 from testbed.overlays.daemons import Find, Joining
 from testbed.overlays.registry import of_cluster
 from testbed.runtime.cni import Attached, attachments
+from testbed.runtime.proxies import preparation
 from testbed.runtime.services import answer_themselves
 from testbed.scenario import services
 from testbed.scenario.addressing import Addressing, Found
@@ -54,7 +55,7 @@ class KubernetesOrchestrator(Orchestrator):
         self._others: list[Containerd] = []  # on nodes that are no workers
         self._images: list[images.Image] = []
         self._clients: dict[str, Client] = {}
-        self.pods: dict[str, RemotePod] = {}
+        self.pods: dict[str, PodPlace] = {}
         self.networks: dict[str, InNamespace] = {}
 
     @property
@@ -79,8 +80,11 @@ class KubernetesOrchestrator(Orchestrator):
     def up(self, progress: Callable[[str], None], without: Collection[str] = ()) -> Found:
         """Start the clusters, all at once, and in them the pods; see Orchestrator."""
         self._enforcement.prepare()
-        self._images = images.provide()
+        self._images = [*images.provide(), *proxies.provide(self._addressing)]
+        if self._addressing.proxies:
+            resources.build_plugin()
         self._make()
+        in_parallel(self._let_have_proxies, dict.fromkeys(pod.node for pod in self._addressing.pods.values()))
         progress(f"control planes and containerds of clusters {', '.join(self._scenario.clusters)}")
         tasks: list[Callable[[], None]] = [
             *(lambda one=one: self._start_control_plane(one) for one in self._control_planes.values()),
@@ -96,7 +100,7 @@ class KubernetesOrchestrator(Orchestrator):
         ]
         in_parallel(lambda task: task(), tasks)
         progress("pods")
-        names = [name for name in self._scenario.pods if name not in without]
+        names = [name for name in self._addressing.pods if name not in without]
         in_parallel(lambda cluster: self._start_pods(cluster, names), self._scenario.clusters)
         self._find_pods(names)
         if self._services:
@@ -137,14 +141,14 @@ class KubernetesOrchestrator(Orchestrator):
 
     def add(self, name: str) -> None:
         """Start a pod by the API, and take it away if it is refused; see Orchestrator."""
-        client = self._clients[self._scenario.pods[name].cluster]
-        client.start_pod(manifests.pod(self._scenario, self._enforcement, name), READY_SECONDS, self._fault)
+        client = self._clients[self._addressing.pods[name].cluster]
+        client.start_pod(self._manifest(name), READY_SECONDS, self._fault)
         self._find_pods([*self.pods, name])
         self._answer_themselves()
 
     def remove(self, name: str) -> None:
         """Delete a pod by the API, and wait until it is detached; see Orchestrator."""
-        pod = self._scenario.pods[name]
+        pod = self._addressing.pods[name]
         client, known = self._clients[pod.cluster], self._attachments().get(name)
         client.delete_pod(name_of(name), wait=False)
         if known and wait_until_detached(self._nodes[pod.node], pod.cluster, known.container):
@@ -234,8 +238,17 @@ class KubernetesOrchestrator(Orchestrator):
             self._clients[cluster].apply([without_block(made[name]) for name in names])
             giver.await_blocks([name for name in names if name in members], self._addressing)
 
+    def _let_have_proxies(self, node: str) -> None:
+        """Let a node have proxy pods, if it shall."""
+        take(self._nodes[node], preparation(self._addressing, node, self._enforcement.segment_plugin))
+
+    def _manifest(self, name: str) -> Manifest:
+        if name in self._addressing.proxies:
+            return proxies.pod(self._addressing, self._enforcement, name)
+        return manifests.pod(self._scenario, self._enforcement, name)
+
     def _start_pods(self, cluster: str, names: Iterable[str]) -> None:
-        pods = [name for name in names if self._scenario.pods[name].cluster == cluster]
+        pods = [name for name in names if self._addressing.pods[name].cluster == cluster]
         if not pods:
             return
         client = self._clients[cluster]
@@ -244,7 +257,7 @@ class KubernetesOrchestrator(Orchestrator):
             version = self._programs.version
             if published := manifests.publication(self._enforcement, cluster, worker, version):
                 client.publish(name_of(worker), published, READY_SECONDS)
-        client.apply([manifests.pod(self._scenario, self._enforcement, name) for name in pods])
+        client.apply([self._manifest(name) for name in pods])
         client.wait_until_ready([name_of(name) for name in pods], READY_SECONDS, self._fault)
 
     @property
@@ -282,7 +295,7 @@ class KubernetesOrchestrator(Orchestrator):
 
     def _attachments(self) -> dict[str, Attached]:
         """Return what is known of each pod's attachment, by its name in the scenario."""
-        by_name = {(pod.cluster, name_of(name)): name for name, pod in self._scenario.pods.items()}
+        by_name = {(pod.cluster, name_of(name)): name for name, pod in self._addressing.pods.items()}
         found: dict[str, Attached] = {}
         for (cluster, _), worker in self._workers.items():
             for one in attachments(worker.cell):
@@ -293,18 +306,20 @@ class KubernetesOrchestrator(Orchestrator):
 
     def _find_pods(self, names: Iterable[str]) -> None:
         for name, one in sorted(self._attachments().items()):
-            client = self._clients[self._scenario.pods[name].cluster]
-            self.pods[name] = RemotePod(
-                name, client.place, client.execution(name_of(name)), one.address, one.host_interface
-            )
-            self.networks[name] = InNamespace(name, one.node, one.namespace, one.address, one.host_interface)
+            client = self._clients[self._addressing.pods[name].cluster]
+            network = InNamespace(name, one.node, one.namespace, one.address, one.host_interface)
+            self.networks[name] = self.pods[name] = network
+            if name not in self._addressing.proxies:  # in these there is no program to be started
+                self.pods[name] = RemotePod(
+                    name, client.place, client.execution(name_of(name)), one.address, one.host_interface
+                )
         if missing := set(names) - self.pods.keys():
             raise ComponentError(f"pods without a known attachment: {', '.join(sorted(missing))}")
 
     def _check(self, name: str, one: Attached) -> str | None:
-        pod = self._scenario.pods[name]
-        network = self._enforcement.network_list(pod.cluster, pod.node)
-        directories = (*map(str, filter(None, [self._enforcement.programs])), *resources.REFERENCE_PLUGINS)
+        pod = self._addressing.pods[name]
+        network = proxies.network_list(self._enforcement, pod.cluster, pod.node)
+        directories = (*map(str, proxies.plugins(self._enforcement)), *resources.REFERENCE_PLUGINS)
         complaint = one.complaint(network, directories)
         return complaint and f"pod {name}: {complaint}"
 

@@ -1,4 +1,4 @@
-"""Proxy pods of connections where there is no Kubernetes: what leads them into a segment, and what relays.
+"""Proxy pods of connections: what leads them into a segment, and where there is no Kubernetes what relays.
 
 A proxy pod gets its second interface from ``concorde-networks``, which finds its segment's definition on the
 node: the plugin ``concorde``, with a bridge of its own. The node routes from that bridge into the segment,
@@ -9,7 +9,7 @@ know no other network. So a promise on the segment's link is kept as on the node
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -32,9 +32,7 @@ READY_SECONDS = 30.0
 OPENED = """\
 table inet {table} {{
   chain proxies {{
-    iifname "{bridge}" oifname "{interface}" accept
-    iifname "{interface}" oifname "{bridge}" ct state established,related accept
-  }}
+{passing}  }}
   chain postrouting {{
     type nat hook postrouting priority srcnat;
     iifname "{bridge}" oifname "{interface}" masquerade
@@ -61,10 +59,12 @@ def preparation(addressing: Addressing, node: str, promised: Callable[[str, str]
             **_bridged(addressing, name),
         }
         text = json.dumps({"spec": {"config": json.dumps({"cniVersion": "1.0.0", **plugin})}})
+        bridge, interface = _bridge(addressing, name), scenario.segments[name].nodes[node]
         opened = OPENED.format(
             table=segments.TABLE,
-            bridge=_bridge(addressing, name),
-            interface=scenario.segments[name].nodes[node],
+            passing=segments.passing(bridge, interface),
+            bridge=bridge,
+            interface=interface,
         )
         steps.append(Step(["tee", f"{STATE}/definitions/{NAMESPACE}/{name}.json"], text))
         steps.append(Step(["nft", "-f", "-"], opened))
@@ -91,15 +91,20 @@ def _bridged(addressing: Addressing, segment: str) -> dict[str, Any]:
     }
 
 
-def network_list(plain: NetworkList, addressing: Addressing, pod: str) -> NetworkList:
-    """Return the list of a proxy pod's cluster, with what gives it the interface in the segment behind it."""
-    scenario, cluster = addressing.scenario, addressing.pods[pod].cluster
-    device = scenario.devices[scenario.connections[addressing.proxies[pod]].device]
+def network_list(
+    plain: NetworkList, addressing: Addressing, cluster: str, pods: Collection[str]
+) -> NetworkList:
+    """Return a cluster's list for these pods; if proxies are among them, they get net1 by it, behind eth0."""
+    scenario, proxies = addressing.scenario, addressing.proxies
+    of = {proxies[pod] for pod in pods if pod in proxies and addressing.pods[pod].cluster == cluster}
+    if not of:
+        return plain
+    entered = {scenario.devices[scenario.connections[name].device].segment for name in of}
     ranges = [*addressing.pod_networks(cluster), addressing.service_range(cluster)]
     further: Json = {
         "type": TYPE,
         "clusterRanges": list(map(str, ranges)),
-        "segments": [str(scenario.segments[device.segment].cidr)],
+        "segments": [str(one.cidr) for name, one in scenario.segments.items() if name in entered],
         "capabilities": {ANNOTATIONS: True},
     }
     return replace(plain, plugins=[*plain.plugins, further])

@@ -68,13 +68,13 @@ def _placed(scenario: Scenario, name: str) -> dict[str, str]:
 def ports(scenario: Scenario, name: str) -> list[Port]:
     """Return what of its device a connection leads to, each with the port of its proxy pods for it."""
     device = device_of(scenario, scenario.connections[name].device)
-    connection = _connection(scenario, name)
+    connection = connection_of(scenario, name)
     return list(rendering.taken_ports(connection, [device.component(one) for one in connection.components]))
 
 
 def annotations_of(scenario: Scenario, name: str) -> dict[str, str]:
     """Return what a connection's proxy pods are told, but for what their cluster's network is."""
-    connection = _connection(scenario, name)
+    connection = connection_of(scenario, name)
     return rendering.annotations_of(connection, device_of(scenario, connection.device), ports(scenario, name))
 
 
@@ -102,7 +102,8 @@ def device_of(scenario: Scenario, name: str) -> kinds.Device:
     return kinds.Device(name, nodes, True, device.address, components)
 
 
-def _connection(scenario: Scenario, name: str) -> kinds.Connection:
+def connection_of(scenario: Scenario, name: str) -> kinds.Connection:
+    """Return a connection as it is written in a manifest."""
     own = scenario.connections[name]
     to_device = own.guarantee.to_device
     return kinds.Connection(

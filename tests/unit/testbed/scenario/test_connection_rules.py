@@ -230,8 +230,8 @@ def test_what_has_no_proxies_refuses_connections_with_a_remedy() -> None:
     runner = replace(assembly.CNI, connects=False)
     with pytest.raises(ScenarioError) as caught:
         assembly.accept(Addressing(read()), runner)
-    words = "what runs the pods has no proxies to devices: take --orchestrator cni, or leave them out"
-    assert f"connections: {words}" in str(caught.value)
+    words = "what runs the pods has no proxies to devices: take --provider netns --orchestrator cni, "
+    assert f"connections: {words}--provider netns --orchestrator kubernetes, or" in str(caught.value)
 
 
 def test_a_relay_needs_its_program(monkeypatch: pytest.MonkeyPatch) -> None:
