@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import re
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -155,22 +156,25 @@ def test_whatever_fails_and_whoever_is_killed_leases_and_links_are_those_attache
     lab.define("broken", BROKEN)
     lab.define("ours", {**OURS, **ON_SEGMENT})
     first = lab.left()
-    whole, attached = lab.plugin, dict[str, list[str]]()
+    whole, attached, happened = lab.plugin, dict[str, list[str]](), Counter[str]()
     for _ in range(cases.count("CONCORDE_NETWORK_CALLS", 2, 1000)):
         pod = choice.choice(pods)
         asked = choice.sample(list(KINDS), choice.randint(1, len(KINDS)))
-        networks = named(*asked) + [{"name": "broken", "ips": ["10.9.9.9/24"]}] * (choice.random() < 0.2)
+        fails, is_killed = choice.random() < 0.2, choice.random() < 0.4
+        networks = named(*asked) + [{"name": "broken", "ips": ["10.9.9.9/24"]}] * fails
         promises = {f"{GUARANTEE}.net{asked.index('ours') + 1}": "1M"} if "ours" in asked else {}
-        lab.plugin = killing(lab, whole, choice.uniform(0.01, 0.3)) if choice.random() < 0.4 else whole
+        lab.plugin = killing(lab, whole, choice.uniform(0.01, 0.3)) if is_killed else whole
         verb = "DEL" if pod in attached else "ADD"
         answer = lab.call(verb, pod, networks, others(pod), promises=promises)
         lab.plugin = whole
+        happened.update({verb, *asked, *["killed"] * is_killed, *["failing"] * (fails and verb == "ADD")})
         if "interfaces" in answer:
             attached[pod] = asked
         else:
             attached.pop(pod, None)
             assert lab.call("DEL", pod, networks, others(pod)) == {}
-        require_whole(lab, attached, first)
+        require_whole(lab, pods, attached, first)
+    cases.about(happened, *KINDS, "ADD", "DEL", "killed", "failing")
 
 
 def killing(lab: Lab, plugin: Path, after: float) -> Path:
@@ -180,7 +184,7 @@ def killing(lab: Lab, plugin: Path, after: float) -> Path:
     return Path("/run/killing")
 
 
-def require_whole(lab: Lab, attached: dict[str, list[str]], first: Any) -> None:
+def require_whole(lab: Lab, pods: list[str], attached: dict[str, list[str]], first: Any) -> None:
     links, leases, _, records, ours = lab.left()
     kinds = [kind for asked in attached.values() for kind in asked]
     assert len(leases) == kinds.count("bridge"), (attached, leases)
@@ -190,6 +194,6 @@ def require_whole(lab: Lab, attached: dict[str, list[str]], first: Any) -> None:
     assert len(re.findall("class htb c0de:1. parent c0de:1 ", classes)) == kinds.count("ours"), classes
     ends = kinds.count("bridge") + kinds.count("ours") - kinds.count("host-device")
     assert len(links) == len(first[0]) + ends, (attached, links)
-    for pod, asked in attached.items():
+    for pod in pods:
         found = [link["ifname"] for link in lab.node.show("ip", "-j", "link", pod=pod)]
-        assert len(found) == 3 + len(asked), (pod, asked, found)
+        assert len(found) == 3 + len(attached.get(pod, ())), (pod, attached, found)
