@@ -5,6 +5,7 @@ import signal
 import sys
 from collections import Counter
 from collections.abc import Generator, Iterator
+from pathlib import Path
 
 import pytest
 from _pytest.runner import runtestprotocol
@@ -17,6 +18,7 @@ from tests.paths import ROOT
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
+ASKED_FOR = ("pytest.mark.long", "pytest.mark.alone")
 UNIT = ROOT / "tests" / "unit"
 
 # Modules read it as they are imported, and xdist's processes inherit it: all of a run have one seed.
@@ -25,6 +27,14 @@ os.environ.setdefault(cases.SEED, str(cases.of_commit()))
 
 def pytest_report_header() -> str:
     return f"seed: {cases.seed()} ({cases.SEED}; by default of the commit), {cases.share()} % of full counts"
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """Leave modules unread that have no test of the mark that is asked for: to import all takes long."""
+    mark = f"pytest.mark.{config.option.markexpr.partition(' ')[0]}"
+    if mark not in ASKED_FOR or not collection_path.match("test_*.py"):
+        return None
+    return mark not in collection_path.read_text(encoding="utf-8") or None
 
 
 @pytest.hookimpl(trylast=True)

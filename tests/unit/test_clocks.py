@@ -19,6 +19,7 @@ CLOCKS = {"monotonic", "perf_counter", "process_time", "thread_time", "time", "g
 CLOCKS |= {f"{name}_ns" for name in CLOCKS} | {"ru_utime", "ru_stime"}
 SAID = re.compile(rf"\.({'|'.join(CLOCKS)})\b")
 GENEROUS = ("patience", "deadline")
+LEARNED = ast.Return | ast.Assign | ast.AnnAssign | ast.AugAssign | ast.NamedExpr
 
 
 class Module:
@@ -29,9 +30,11 @@ class Module:
         self.above = {below: node for node in ast.walk(self.tree) for below in ast.iter_child_nodes(node)}
         self.functions = set(functions)
         self.variables: set[tuple[ast.AST | None, str]] = set()  # with the function that they are of
+        self.names: set[str] = set()  # theirs
+        taught = [node for node in self.above if isinstance(node, LEARNED)]
         known = -1
         while known != (known := len(self.functions) + len(self.variables)):
-            for node in ast.walk(self.tree):
+            for node in taught:
                 self._learn(node)
 
     def _learn(self, node: ast.AST) -> None:
@@ -50,14 +53,16 @@ class Module:
                 self._assign(one, value.elts[number] if same and isinstance(value, ast.Tuple) else value)
         elif isinstance(target, ast.Name) and self.tells(value):
             self.variables.add(((*self.around(target), None)[0], target.id))
+            self.names.add(target.id)
 
     def tells(self, node: ast.AST | None) -> bool:
         """Whether a time is in it; what a time was compared with is none."""
         if node is None or isinstance(node, ast.Compare | ast.Lambda):
             return False
         if isinstance(node, ast.Name):
-            ours = any((scope, node.id) in self.variables for scope in (*self.around(node), None))
-            return ours or node.id in self.functions
+            if node.id in self.functions or node.id not in self.names:
+                return node.id in self.functions
+            return any((scope, node.id) in self.variables for scope in (*self.around(node), None))
         if isinstance(node, ast.Attribute) and (node.attr in CLOCKS or node.attr in self.functions):
             return True
         return any(self.tells(below) for below in ast.iter_child_nodes(node))
@@ -73,18 +78,23 @@ class Module:
 
     def is_alone(self, node: ast.AST) -> bool:
         marks: list[ast.AST] = [mark for function in self.around(node) for mark in function.decorator_list]
-        marks += [one for one in self.tree.body if ast.unparse(one).startswith("pytestmark = ")]
+        marks += [one for one in self.tree.body if isinstance(one, ast.Assign) and is_for_all(one)]
         return any("pytest.mark.alone" in ast.unparse(mark) for mark in marks)
 
     def judged(self) -> list[int]:
         """Return the lines of assertions in which a time is the lesser side, beside other tests."""
         return [
             node.lineno
-            for node in ast.walk(self.tree)
+            for node in self.above
             if isinstance(node, ast.Assert) and not self.is_alone(node)
             for lesser, greater in sides(node.test)
             if self.tells(lesser) and not any(word in ast.unparse(greater).lower() for word in GENEROUS)
         ]
+
+
+def is_for_all(assigned: ast.Assign) -> bool:
+    """Whether it marks all tests of its module."""
+    return ast.unparse(assigned.targets[0]) == "pytestmark"
 
 
 def sides(test: ast.expr) -> Iterator[tuple[ast.expr, ast.expr]]:
