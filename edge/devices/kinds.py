@@ -49,7 +49,12 @@ class Handler(NamedTuple):
     @property
     def transport(self) -> str:
         """TCP or UDP."""
-        return "UDP" if self.protocol == "UDP" else "TCP"
+        return transport(self.protocol)
+
+
+def transport(protocol: str) -> str:
+    """Return TCP or UDP, by which a protocol is spoken."""
+    return "UDP" if protocol == "UDP" else "TCP"
 
 
 class Component(NamedTuple):

@@ -15,6 +15,7 @@ from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from ipaddress import IPv4Interface
 
+from edge.devices import kinds
 from testbed.access.batch import Step, take
 from testbed.access.components import Component
 from testbed.access.place import Entered, Node
@@ -123,7 +124,7 @@ class Device:
 
     node: Node  # where its commands run
     scenario: Scenario
-    taken: Collection[tuple[str, int]] = ()  # protocols and ports at which others are going to listen
+    taken: Collection[tuple[str, int]] = ()  # TCP or UDP, and ports at which others are going to listen
 
     @property
     def address(self) -> str:
@@ -146,7 +147,7 @@ class Device:
                 (protocol, number)
                 for component in device.components.values()
                 for protocol, _, number in component.ports
-                if (protocol, number) not in self.taken
+                if (kinds.transport(protocol), number) not in self.taken
             ],
         }
         argv = [*PYTHON, str(device_server.__file__), json.dumps(wishes)]

@@ -122,7 +122,7 @@ def connection_of(scenario: Scenario, name: str) -> kinds.Connection:
 def port_of(scenario: Scenario, transfer: Transfer) -> int | None:
     """Return the device's port to which a transfer to a connection is sent; None where there is none.
 
-    That is the first of its protocol, of its component or else of all.
+    That is the first of its protocol, TCP for HTTP too, of its component or else of all.
     """
     connection = scenario.connections[transfer.destination]
     device = scenario.devices[connection.device]
@@ -132,7 +132,7 @@ def port_of(scenario: Scenario, transfer: Transfer) -> int | None:
         for name in named
         if name in device.components
         for protocol, _, port in device.components[name].ports
-        if protocol == transfer.protocol.upper()
+        if kinds.transport(protocol) == transfer.protocol.upper()
     )
     return next(found, None)
 

@@ -140,7 +140,7 @@ def _to_device(scenario: Scenario, at: Path, transfer: Transfer) -> Iterator[Fau
         words = f"{meant} has no {transfer.protocol.upper()} port"
         yield Fault((*at, "to"), f"{words}: name a component that has one, or another protocol")
         return
-    led = {(one.handler.protocol, one.handler.port) for one in connections.ports(scenario, name)}
+    led = {(one.handler.transport, one.handler.port) for one in connections.ports(scenario, name)}
     for protocol, number in connections.listened(transfer, port):
         if (protocol, number) not in led:
             words = f"a flow by UDP needs {protocol} at port {number}, too, which {meant} has not"

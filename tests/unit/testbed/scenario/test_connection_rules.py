@@ -63,7 +63,8 @@ FAULTS = {
     "one (connections: cam)",
     f"flows[0]={TO_CAM}, component: lock}}": "flows[0].component: no component 'lock' (components: "
     "video, settings)",
-    f"flows[0]={TO_CAM}, component: settings}}": "flows[0].to: component 'settings' has no TCP port: name a",
+    f"flows[0]={TO_CAM}, component: settings, protocol: udp, rate: 1M}}": "flows[0].to: component 'settings' "
+    "has no UDP port: name a",
     f"flows[0]={TO_CAM}, protocol: udp, rate: 1M}}": "flows[0].protocol: a flow by UDP needs TCP at "
     "port 5004, too, "
     "which connection 'cam' has not: add it to the device, or take requests",
@@ -160,6 +161,12 @@ def test_traffic_goes_to_a_components_first_port_where_the_device_itself_is_sile
     assert connections.sent(one)["camera"] == {("TCP", 8554), ("UDP", 5004)}
     assert one.receivers_of(one.flows[0]) == ("camera",)
     assert one.nodes_of(one.flows[0]) == ("worker-01", "worker-02")
+
+
+def test_what_speaks_http_is_reached_by_tcp() -> None:
+    one = read(f"flows=[{TO_CAM}, component: settings}}]")
+    assert Addressing(one).port_of(one.flows[0]) == 8080
+    assert connections.sent(one)["camera"] == {("TCP", 8080)}
 
 
 def test_a_scale_is_also_that_of_what_is_promised() -> None:
