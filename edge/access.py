@@ -1,14 +1,19 @@
-"""How a program gets to a cluster's API: the options that say so, the same for all programs."""
+"""How a program gets to a cluster's API, and works with it: the options that say so, the same for all."""
 
 from __future__ import annotations
 
 import argparse
 import os
+import threading
 from collections.abc import Callable
+from contextlib import closing
 from typing import NamedTuple
 
 from edge.http import Server
+from edge.log import Logger
+from edge.signals import when_to_end
 
+Work = Callable[[Server, threading.Event], int]
 ACCOUNT = "/var/run/secrets/kubernetes.io/serviceaccount"
 
 
@@ -32,6 +37,24 @@ class Access(NamedTuple):
             raise AccessError(f"--api: {error}") from None
         except OSError as error:
             raise AccessError(f"--identity, --authority: {error}") from None
+
+
+def work_with(
+    reach: Callable[[], Server], work: Callable[[Server, threading.Event], int], log: Logger
+) -> int:
+    """Work with an API until a signal sets the event: what ``work`` returns, or 2 if there is no way to it.
+
+    ``reach`` raises AccessError then.
+    """
+    stop = threading.Event()
+    when_to_end(stop.set)
+    try:
+        server = reach()
+    except AccessError as error:
+        log(str(error))
+        return 2
+    with closing(server):
+        return work(server, stop)
 
 
 def path_in(group: str, kind: str) -> Callable[[str], str]:

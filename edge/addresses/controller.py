@@ -22,7 +22,7 @@ from itertools import islice
 from typing import NamedTuple
 
 from edge import leader, webhook
-from edge.access import Access, AccessError, access_of, add_options
+from edge.access import Access, access_of, add_options, work_with
 from edge.addresses import kinds
 from edge.addresses.allocation import Allocator, Range
 from edge.addresses.arrivals import Arrivals
@@ -33,7 +33,6 @@ from edge.addresses.space import Network
 from edge.http import AwayError, Json, RefusedError, Server
 from edge.leader import PART, Leader, positive
 from edge.log import Logger
-from edge.signals import when_to_end
 from edge.watch import Listed, News
 from edge.webhook import Webhook
 
@@ -67,21 +66,15 @@ def main(arguments: Sequence[str]) -> int:
     """Run until a signal ends it: 0; or return 2 for options that cannot be."""
     log = Logger(sys.stderr)
     options = parse(arguments)
-    stop = threading.Event()
-    when_to_end(stop.set)
-    try:
-        server = options.server()
-    except AccessError as error:
-        log(str(error))
-        return 2
-    try:
+
+    def work(server: Server, stop: threading.Event) -> int:
         if options.leave:
             return leave(Cluster(server, options.lease_seconds), log)
         with answering(options, server, stop, log):
             lead(options, server, stop, log)
-    finally:
-        server.close()
-    return 0
+        return 0
+
+    return work_with(options.server, work, log)
 
 
 @contextmanager

@@ -12,18 +12,17 @@ import argparse
 import json
 import os
 import re
-import signal
 import subprocess
 import sys
 import threading
 from collections.abc import Callable, Sequence
-from contextlib import closing, suppress
+from contextlib import suppress
 from pathlib import Path
 
-from edge.access import AccessError, access_of, add_options
+from edge.access import access_of, add_options, work_with
 from edge.devices.picture import DEFINITIONS, DEPLOYMENTS
 from edge.devices.rendering import FORWARD, OF_CONNECTION
-from edge.http import AwayError, Json
+from edge.http import AwayError, Json, Server
 from edge.log import Logger
 from edge.watch import Kind, Listed, News, follow, list_all
 
@@ -37,14 +36,16 @@ def main(arguments: Sequence[str]) -> int:
     """Run until a signal ends it: 0; or return 2 for options that cannot be."""
     log = Logger(sys.stderr)
     told = parse(arguments)
-    try:
-        server = access_of(told).server(4)
-    except AccessError as error:
-        log(str(error))
-        return 2
-    stop = threading.Event()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, lambda *_: stop.set())
+
+    def work(server: Server, stop: threading.Event) -> int:
+        keep(told, server, stop, log)
+        return 0
+
+    return work_with(lambda: access_of(told).server(4), work, log)
+
+
+def keep(told: argparse.Namespace, server: Server, stop: threading.Event, log: Logger) -> None:
+    """Have on the node what the cluster says, until the event is set."""
     renewal = Renewal(told.root, told.program, told.directory, log)
     renewal.want()  # whoever was killed may not have come to it
     directory = Path(told.root, *told.directory.parts[1:])
@@ -52,16 +53,14 @@ def main(arguments: Sequence[str]) -> int:
         DEFINITION: Keeper(directory / "definitions", definition_text),
         FORWARDS: Keeper(directory / "forwards", forward_text, renewal.want),
     }
-    with closing(server):
-        for kind, keeper in kept.items():
-            threading.Thread(target=follow, args=(server, kind, keeper.put, log), daemon=True).start()
-        threading.Thread(target=renewal.run, daemon=True).start()
-        stop.wait()
-        # Where all of this is being removed, the kinds are gone before it, and then so are the files.
-        for kind, keeper in kept.items():
-            with suppress(AwayError, OSError):
-                list_all(server, kind, keeper.put)
-    return 0
+    for kind, keeper in kept.items():
+        threading.Thread(target=follow, args=(server, kind, keeper.put, log), daemon=True).start()
+    threading.Thread(target=renewal.run, daemon=True).start()
+    stop.wait()
+    # Where all of this is being removed, the kinds are gone before it, and then so are the files.
+    for kind, keeper in kept.items():
+        with suppress(AwayError, OSError):
+            list_all(server, kind, keeper.put)
 
 
 def parse(arguments: Sequence[str]) -> argparse.Namespace:

@@ -8,16 +8,15 @@ ends when the lease could not be renewed in time; all is listed anew in the next
 from __future__ import annotations
 
 import argparse
-import signal
 import sys
 import threading
 import time
 from collections.abc import Sequence
-from contextlib import closing, nullcontext
+from contextlib import nullcontext
 from typing import NamedTuple
 
 from edge import leader, watch
-from edge.access import Access, AccessError, access_of, add_options
+from edge.access import Access, access_of, add_options, work_with
 from edge.devices.admission import Judge
 from edge.devices.picture import KINDS, Picture
 from edge.devices.reconciling import Queue, Reconciler
@@ -53,26 +52,22 @@ def main(arguments: Sequence[str]) -> int:
     """Run until a signal ends it: 0; or return 2 for options that cannot be."""
     log = Logger(sys.stderr)
     options = parse(arguments)
-    stop = threading.Event()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, lambda *_: stop.set())
-    try:
-        server = options.server()
-    except AccessError as error:
-        log(str(error))
-        return 2
-    judge = Judge(server, options.labels, options.strict, log)
-    hook = Webhook(options.webhook, options.webhook_port, server, judge.answer, log)
-    with closing(server), hook.running(stop) if options.webhook else nullcontext():
-        leader.lead(
-            server,
-            options.lease,
-            options.lease_seconds,
-            lambda held: Term(options, held, log).run(stop),
-            stop,
-            log,
-        )
-    return 0
+
+    def work(server: Server, stop: threading.Event) -> int:
+        judge = Judge(server, options.labels, options.strict, log)
+        hook = Webhook(options.webhook, options.webhook_port, server, judge.answer, log)
+        with hook.running(stop) if options.webhook else nullcontext():
+            leader.lead(
+                server,
+                options.lease,
+                options.lease_seconds,
+                lambda held: Term(options, held, log).run(stop),
+                stop,
+                log,
+            )
+        return 0
+
+    return work_with(options.server, work, log)
 
 
 class Term:

@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import NamedTuple, Optional, Union
 
 from edge import leader
-from edge.access import Access, AccessError, access_of, add_options
+from edge.access import Access, access_of, add_options, work_with
 from edge.events import Events
 from edge.http import MERGE, AwayError, Json, Question, RefusedError, Server
 from edge.leader import Heir, Leader, positive
@@ -32,7 +32,6 @@ from edge.services.discovery import Found, discover
 from edge.services.hints import LIKE_DELAYS, NO_DELAYS, Delays, Event, delays_of
 from edge.services.publication import Post, Publication, Task
 from edge.services.support import service_range
-from edge.signals import when_to_end
 from edge.watch import Changed, Kind, Listed, follow
 
 NODES = "/api/v1/nodes"
@@ -73,18 +72,12 @@ def main(arguments: Sequence[str]) -> int:
     """Run until a signal ends it: 0; or return 2 for options that cannot be."""
     log = Logger(sys.stderr)
     options = parse(arguments)
-    stop = threading.Event()
-    when_to_end(stop.set)
-    try:
-        server = options.server()
-    except AccessError as error:
-        log(str(error))
-        return 2
-    try:
+
+    def work(server: Server, stop: threading.Event) -> int:
         lead(options, server, stop, log)
-    finally:
-        server.close()
-    return 0
+        return 0
+
+    return work_with(options.server, work, log)
 
 
 def lead(options: Options, server: Server, stop: threading.Event, log: Logger) -> None:
