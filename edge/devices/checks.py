@@ -7,23 +7,26 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
 from ipaddress import IPv4Address, IPv4Network
 from typing import Any, NamedTuple
 
-from edge.devices.kinds import Connection, Device
+from edge.devices.kinds import Connection, Device, bits_per_second
 from edge.fields import Problem
 
 TAKES_NOTHING = ("NoSchedule", "NoExecute")
 # What a proxy pod bears, for a while: these come and go with a node's health.
 PASSING = ("node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable")
+KEEPER = "concorde"  # the plugin that keeps promises
 MOST_HANDLERS = 999  # of a connection; the plugin takes one more, by which a pod is asked
 
 
 class Node(NamedTuple):
-    """What is asked of a node: its labels, and the keys of taints that keep pods away."""
+    """What is asked of a node: its labels, the keys of taints that keep pods away, and its addresses."""
 
     labels: Mapping[str, str] = {}
     taints: tuple[str, ...] = ()
+    addresses: tuple[str, ...] = ()
 
 
 def node_of(document: Mapping[str, Any]) -> Node:
@@ -31,7 +34,9 @@ def node_of(document: Mapping[str, Any]) -> Node:
     taints = (document.get("spec") or {}).get("taints") or ()
     keys = tuple(str(one.get("key")) for one in taints if one.get("effect") in TAKES_NOTHING)
     return Node(
-        dict(document["metadata"].get("labels") or {}), tuple(key for key in keys if key not in PASSING)
+        dict(document["metadata"].get("labels") or {}),
+        tuple(key for key in keys if key not in PASSING),
+        tuple(str(one.get("address")) for one in (document.get("status") or {}).get("addresses") or ()),
     )
 
 
@@ -42,6 +47,8 @@ def device_problems(
     for number, name in enumerate(device.nodes):
         path = f"spec.nodeNames[{number - 1}]" if number else "spec.nodeName"
         yield from (Problem(path, what) for what in _unfit(name, nodes, labels))
+        if name in nodes and str(device.address) in nodes[name].addresses:
+            yield Problem("spec.ipAddress", f"{device.address} is node {name}'s own")
     for other in others:
         if (
             other.name != device.name
@@ -77,6 +84,10 @@ def connection_problems(
     else:
         found = definition_problems(definition, device.address if device else None)
         yield from (Problem("spec.networkName", f"{namespace}/{name}: {what}") for what in found)
+        if promised := connection.guarantee.to_device:
+            path = "spec.guarantee.toDevice"
+            found = unkept(definition, bits_per_second(promised))
+            yield from (Problem(path, f"{promised} {what} {namespace}/{name}") for what in found)
 
 
 def _device_problems(connection: Connection, device: Device) -> Iterator[Problem]:
@@ -102,6 +113,31 @@ def _device_problems(connection: Connection, device: Device) -> Iterator[Problem
             yield Problem(path, f"component {name!r} of device {device.name} is down")
         if not component.handlers:
             yield Problem(path, f"component {name!r} of device {device.name} has no handlers")
+
+
+def unkept(definition: Mapping[str, Any], rate: int) -> Iterator[str]:
+    """Yield why a rate (bits per second) towards a device is kept by nobody in a network, as far as is known.
+
+    What is free of a link the plugin says when a pod is attached.
+    """
+    plugins = _plugins(definition)
+    keepers = [one for one in plugins if one.get("type") == KEEPER]
+    if plugins and not keepers:
+        yield "is promised by no plugin of"
+    for one in keepers:
+        with suppress(ValueError):
+            if rate > bits_per_second(str(one.get("capacity"))):
+                yield f"is more than {one['capacity']}, the capacity of the link in"
+
+
+def _plugins(definition: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    """Return the plugins of a definition as far as they can be understood."""
+    try:
+        config = json.loads((definition.get("spec") or {}).get("config") or "")
+    except (ValueError, RecursionError, TypeError):
+        return []
+    listed = config.get("plugins", [config]) if isinstance(config, dict) else None
+    return [one for one in listed if isinstance(one, dict)] if isinstance(listed, list) else []
 
 
 def definition_problems(definition: Mapping[str, Any], address: IPv4Address | None) -> Iterator[str]:

@@ -55,6 +55,28 @@ def test_gateways_are_there_labelled_and_workers(fields: dict[str, Any], said: s
     assert of_device(**fields) == [said]
 
 
+def test_a_device_has_no_address_of_its_gateway() -> None:
+    status = {"addresses": [{"type": "InternalIP", "address": "172.17.16.120"}]}
+    nodes = {"kedge1": node_of({"metadata": {"labels": EDGE}, "status": status})}
+    found = device_problems(parse_device(DEVICE), nodes, EDGE, ())
+    assert list(map(str, found)) == ["spec.ipAddress: 172.17.16.120 is node kedge1's own"]
+
+
+def kept(promise: str, *plugins: dict[str, Any]) -> list[str]:
+    ipam = {"subnet": "172.17.16.0/24"}
+    text = json.dumps({"plugins": [{"type": "bridge", "ipam": ipam}, *plugins]})
+    return of_connection(definition={"spec": {"config": text}}, guarantee={"toDevice": promise})
+
+
+def test_a_promise_towards_a_device_can_be_kept() -> None:
+    path, name = "spec.guarantee.toDevice", "default/bridge-conf"
+    keeper = {"type": "concorde", "enforcement": "node", "uplink": "eth1", "capacity": "100M"}
+    assert kept("20M") == [f"{path}: 20M is promised by no plugin of {name}"]
+    assert kept("20M", keeper) == kept("20M", {"type": "concorde"}) == []
+    assert kept("101M", keeper) == [f"{path}: 101M is more than 100M, the capacity of the link in {name}"]
+    assert of_connection(guarantee={"fromDevice": "20M"}) == []
+
+
 def test_two_devices_by_one_node_have_no_address_in_common() -> None:
     other = parse_device({**DEVICE, "metadata": {"name": "camera"}})
     said = "spec.ipAddress: device camera by the same node has 172.17.16.120, too"
