@@ -18,13 +18,15 @@ from typing import NamedTuple
 from edge import leader, watch
 from edge.access import Access, access_of, add_options, work_with
 from edge.devices.admission import Judge
-from edge.devices.picture import KINDS, Picture
+from edge.devices.kinds import PREFIX
+from edge.devices.liveness import Liveness
+from edge.devices.picture import CHOSEN, KINDS, Picture
 from edge.devices.reconciling import Queue, Reconciler
 from edge.devices.rendering import Settings
 from edge.http import AwayError, Json, Server
 from edge.leader import Leader, positive
 from edge.log import Logger
-from edge.watch import Kind, Listed
+from edge.watch import Kind, Listed, News
 from edge.webhook import PORT, Webhook
 
 LEASE, AT_ONCE = "kube-system/edge-operator", 4
@@ -78,6 +80,7 @@ class Term:
         self._server = options.server()
         self._picture, self._queue = Picture(options.labels), Queue()
         self._reconciler = Reconciler(self._server, self._picture, options.settings, held.leads)
+        self._liveness = Liveness(self._server, self._picture, held.leads, log)
 
     def run(self, stop: threading.Event) -> None:
         """Look after all until the lease is lost, or ``stop`` is set."""
@@ -90,6 +93,8 @@ class Term:
                 over.wait(RETRY_SECONDS)
             threads += [threading.Thread(target=self._work, daemon=True) for _ in range(AT_ONCE)]
             threads.append(threading.Thread(target=self._watch, args=(over,), daemon=True))
+            threads.append(threading.Thread(target=self._liveness.run, args=(over,), daemon=True))
+            threads += [threading.Thread(target=self._follow, args=(kind,), daemon=True) for kind in CHOSEN]
             for thread in threads[1:]:
                 thread.start()
             self._list_again(over, stop)
@@ -142,6 +147,20 @@ class Term:
         for key in self._picture.put(kind, document, gone):
             self._queue.put(key)
 
+    def _follow(self, kind: Kind) -> None:
+        watch.follow(self._server, kind, self._take, self._log.once)
+
+    def _take(self, news: News) -> None:
+        """Take what is news of a kind that is followed here: no list of it is older than what was heard."""
+        if isinstance(news, Listed):
+            ours = [one for one in news.objects if _of_proxy(one)]
+            concerned = self._picture.replace(news.kind, ours, str(sys.maxsize))
+        else:
+            ours = [news.document] if _of_proxy(news.document) else []
+            concerned = {key for one in ours for key in self._picture.put(news.kind, one, news.gone)}
+        for key in concerned:
+            self._queue.put(key)
+
     def _work(self) -> None:
         while (key := self._queue.take()) is not None:
             again = True
@@ -152,6 +171,12 @@ class Term:
             except Exception as error:  # of any kind: the others are looked after all the same
                 self._log.once(f"{key.path}: {error!r}")
             self._queue.done(key, again)
+
+
+def _of_proxy(document: Json) -> bool:
+    """Return whether this is a proxy pod, or an event about what may be one."""
+    about = document.get("involvedObject") or document["metadata"]
+    return str(about.get("name")).startswith(PREFIX)
 
 
 def parse(arguments: Sequence[str]) -> Options:

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 from edge.devices import kinds
 from edge.devices.checks import Node, connection_problems, device_problems, node_of
 from edge.devices.kinds import BadObjectError, Connection, Device
-from edge.devices.rendering import OF_CONNECTION
+from edge.devices.rendering import OF_CONNECTION, SERVING
 from edge.fields import Problem
 from edge.http import Json
 from edge.watch import Kind
@@ -21,6 +21,7 @@ DEVICES = f"/apis/{kinds.API}/{kinds.DEVICES}"
 CONNECTIONS = f"/apis/{kinds.API}/{kinds.CONNECTIONS}"
 DEFINITIONS = "/apis/k8s.cni.cncf.io/v1/network-attachment-definitions"
 NODES, SERVICES, DEPLOYMENTS = "/api/v1/nodes", "/api/v1/services", "/apis/apps/v1/deployments"
+PODS, EVENTS = "/api/v1/pods", "/api/v1/events"
 # Of Deployments and Services those alone that were made for a Connection.
 KINDS = (
     Kind(DEVICES),
@@ -29,6 +30,11 @@ KINDS = (
     Kind(NODES),
     Kind(DEPLOYMENTS, labels=OF_CONNECTION),
     Kind(SERVICES, labels=OF_CONNECTION),
+)
+# Of which a cluster has many, and few of ours: the server chooses them.
+CHOSEN = (
+    Kind(PODS, labels=OF_CONNECTION),
+    Kind(EVENTS, fields="involvedObject.kind=Pod,type=Warning"),
 )
 
 
@@ -66,7 +72,7 @@ class Picture:
 
     def __init__(self, labels: Mapping[str, str]) -> None:
         self._labels, self._lock = labels, threading.RLock()
-        self._objects: dict[str, dict[Key, Json]] = {kind.path: {} for kind in KINDS}
+        self._objects: dict[str, dict[Key, Json]] = {kind.path: {} for kind in (*KINDS, *CHOSEN)}
         self._held: dict[Key, Held] = {}
         self._gone: set[str] = set()  # uids that were heard to be gone since the last list was asked for
 
@@ -128,9 +134,11 @@ class Picture:
             return {*devices.values(), *self._connections(lambda one: one.device in devices)}
         if key.kind == CONNECTIONS:
             return {key, *self._device_of(document)}
-        if key.kind in (DEPLOYMENTS, SERVICES):
-            labels = document["metadata"].get("labels") or {}
-            return {Key(CONNECTIONS, key.namespace, str(labels.get(OF_CONNECTION, "")))}
+        if key.kind == EVENTS:
+            pod = self._objects[PODS].get(Key(PODS, key.namespace, document["involvedObject"]["name"]))
+            return {_connection_of(pod)} if pod is not None else set()
+        if key.kind in (DEPLOYMENTS, SERVICES, PODS):
+            return {_connection_of(document)}
         return {key}
 
     def _device_of(self, connection: Json) -> Iterator[Key]:
@@ -147,6 +155,28 @@ class Picture:
                 for one in self._held.values()
                 if isinstance(one.said, Connection) and one.said.device == device
             ]
+
+    def all_connections(self) -> list[tuple[Key, Connection]]:
+        """Return all connections that can be understood."""
+        with self._lock:
+            return [(key, one.said) for key, one in self._held.items() if isinstance(one.said, Connection)]
+
+    def pods(self, connection: Key) -> list[Json]:
+        """Return a connection's proxy pods that are not about to end."""
+        with self._lock:
+            return [
+                one
+                for one in self._objects[PODS].values()
+                if _connection_of(one) == connection and "deletionTimestamp" not in one["metadata"]
+            ]
+
+    def warning(self, pod: Json) -> Json | None:
+        """Return the last event of what is wrong with a pod."""
+        with self._lock:
+            about = [
+                one for one in self._objects[EVENTS].values() if one["involvedObject"].get("uid") == _uid(pod)
+            ]
+        return max(about, key=lambda one: str(one.get("lastTimestamp") or ""), default=None)
 
     def _devices(self) -> Iterator[tuple[Key, Device]]:
         for key, one in self._held.items():
@@ -198,6 +228,24 @@ def held(kind: str, document: Json) -> Held:
         return Held(document, parse(document))
     except BadObjectError as error:
         return Held(document, None, error.problems)
+
+
+def ready(pod: Json) -> bool:
+    """Return whether a kubelet says that a pod is."""
+    conditions = (pod.get("status") or {}).get("conditions") or ()
+    return any(one["type"] == "Ready" and one["status"] == "True" for one in conditions)
+
+
+def serves(pod: Json) -> bool:
+    """Return whether requests go to a pod once it is ready."""
+    return (pod["metadata"].get("labels") or {}).get(SERVING) == "true"
+
+
+def _connection_of(document: Json) -> Key:
+    """Return the connection for which something was made."""
+    metadata = document["metadata"]
+    name = (metadata.get("labels") or {}).get(OF_CONNECTION, "")
+    return Key(CONNECTIONS, str(metadata.get("namespace") or ""), str(name))
 
 
 def _address(document: Json) -> object:

@@ -15,11 +15,10 @@ import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
-from urllib.parse import urlencode
 
 from edge.devices import kinds
 from edge.devices.kinds import Connection, Device
-from edge.devices.picture import CONNECTIONS, DEPLOYMENTS, SERVICES, Held, Key, Picture
+from edge.devices.picture import CONNECTIONS, DEPLOYMENTS, SERVICES, Held, Key, Picture, ready, serves
 from edge.devices.rendering import OF_CONNECTION, Settings, asks, rendered
 from edge.events import Events
 from edge.fields import Problem
@@ -30,6 +29,7 @@ APPLY = "application/apply-patch+yaml"
 FIRST_RETRY, LAST_RETRY = 0.2, 10.0
 VALID, READY, REACHABLE = "Valid", "Ready", "Reachable"
 AVAILABLE, REFUSED = "Available", "Refused"
+SILENT = "Silent"
 UNHEALTHY = "Unhealthy"  # a kubelet's word for who does not answer
 # What a runtime says, and before which it says what a plugin said.
 _REFUSED = re.compile(r"plugin type=\"[^\"]*\" failed \(add\): (.*)", re.DOTALL)
@@ -132,7 +132,7 @@ class Reconciler:
         if one is None or one.document["metadata"].get("deletionTimestamp") or not self._may():
             return False
         problems = self._picture.problems(key)
-        verdicts, failed, lacking = [_valid(problems)], "", False
+        verdicts, failed = [_valid(problems)], ""
         more: Json = {}
         if key.kind == CONNECTIONS:
             try:
@@ -145,13 +145,12 @@ class Reconciler:
                 failed = str(error)
             more = self._standing(key, one)
             pods = self._pods(Key(DEPLOYMENTS, key.namespace, f"{kinds.PREFIX}{key.name}"), one)
-            lacking = pods.ready < pods.wanted or pods.late
-            why = self._why(key) if lacking else None
+            why = self._why(key) if pods.ready < pods.wanted or pods.late else None
             verdicts.append(_ready(pods, failed, why))
         elif isinstance(one.said, Device):
             verdicts.append(reachable(self._picture.connections(key.name), one.said, self._settings))
         self._tell(key, one, verdicts, more)
-        return bool(failed) or lacking
+        return bool(failed)
 
     def _made(self, key: Key, held: Held) -> None:
         """Make, change or remove what a Connection has. Raises AwayError, ConflictError."""
@@ -233,21 +232,21 @@ class Reconciler:
             return Pods(0, 0, False)
         status = known.get("status") or {}
         wanted = int(known["spec"]["replicas"])
-        return Pods(int(status.get("readyReplicas") or 0), wanted, bool(status.get("unavailableReplicas")))
+        silent = len(self._silent(Key(CONNECTIONS, at.namespace, at.name[len(kinds.PREFIX) :])))
+        answering = max(0, int(status.get("readyReplicas") or 0) - silent)
+        return Pods(answering, wanted, bool(status.get("unavailableReplicas")))
+
+    def _silent(self, key: Key) -> list[Json]:
+        """Return a Connection's pods that a kubelet said to be ready, and that do not answer now."""
+        return [pod for pod in self._picture.pods(key) if ready(pod) and not serves(pod)]
 
     def _why(self, key: Key) -> Said | None:
-        """Return what was said last against a pod of a Connection that is not ready. Raises AwayError."""
-        within = f"/api/v1/namespaces/{key.namespace}"
-        selector = urlencode({"labelSelector": f"{OF_CONNECTION}={key.name}"})
-        pods = self._server.ask(Question("GET", f"{within}/pods?{selector}")).get("items") or ()
-        for pod in pods:
-            conditions = (pod.get("status") or {}).get("conditions") or ()
-            if any(one["type"] == "Ready" and one["status"] == "True" for one in conditions):
-                continue
-            fields = urlencode({"fieldSelector": f"involvedObject.uid={pod['metadata']['uid']},type=Warning"})
-            events = self._server.ask(Question("GET", f"{within}/events?{fields}")).get("items") or ()
-            if events:
-                return _said(max(events, key=lambda one: str(one.get("lastTimestamp") or "")))
+        """Return what was said last against a pod of a Connection that is not ready."""
+        for pod in self._picture.pods(key):
+            if not ready(pod) and (event := self._picture.warning(pod)):
+                return _said(event)
+        for pod in self._silent(key):
+            return Said(SILENT, f"{pod['metadata']['name']} on {pod['spec']['nodeName']} does not answer")
         return None
 
     def _tell(self, key: Key, held: Held, verdicts: Sequence[Verdict], more: Json) -> None:

@@ -25,6 +25,8 @@ NETWORKS = "k8s.v1.cni.cncf.io/networks"
 FORWARD = "concorde.contmec.dev/forward"
 FROM_DEVICE, TO_DEVICE = "concorde.contmec.dev/egress-guarantee", "concorde.contmec.dev/egress-guarantee.net1"
 OF_CONNECTION, OF_DEVICE = f"{GROUP}/connection", f"{GROUP}/device"  # labels
+# A pod's labels: whether requests go to it, and the digest of all that it is made of.
+SERVING, REVISION = f"{GROUP}/serving", f"{GROUP}/revision"
 RENDERED = f"{GROUP}/rendered"  # an annotation: of what is rendered, the digest
 FIRST_PORT = 8000  # where a relay listens, as in the thesis: below 1024 it would need a right
 UDP_SECONDS = 30  # after its client's last datagram a relay's process ends
@@ -82,7 +84,7 @@ def service(connection: Connection, device: Device, ports: Sequence[Port], uid: 
         }
         for port in ports
     ]
-    spec = {"selector": {OF_CONNECTION: connection.name}, "ports": listed}
+    spec = {"selector": {OF_CONNECTION: connection.name, SERVING: "true"}, "ports": listed}
     return _object("v1", "Service", connection, device, uid, spec, {})
 
 
@@ -99,6 +101,7 @@ def deployment(
     made = template(connection, device, ports, settings)
     # A name, so that what the list says may change while pods run.
     made["metadata"]["annotations"].update(dict.fromkeys(forwarded, f"@{connection.proxy}"))
+    _spread(made, connection)
     spec = {
         "replicas": connection.replicas if device.up else 0,
         "revisionHistoryLimit": 1,
@@ -120,11 +123,33 @@ def template(connection: Connection, device: Device, ports: Sequence[Port], sett
     containers = _relays(device, ports, settings) if relays else [_waiting(ports, settings)]
     return {
         "metadata": {
-            "labels": _labels(connection, device),
+            "labels": {**_labels(connection, device), SERVING: "true"},
             "annotations": annotations_of(connection, device, ports),
         },
-        "spec": {**_placed(connection, device), "containers": containers},
+        "spec": {**_placed(device), "containers": containers},
     }
+
+
+def _spread(made: Json, connection: Connection) -> None:
+    """Let a template's pods be spread over the gateways, evenly, if there are several.
+
+    Those alone count that are made of the same: else the last of those before keep a gateway from new ones,
+    and once they have gone all new ones are on another.
+    """
+    labels = made["metadata"]["labels"]
+    labels[REVISION] = _digest(made)
+    if connection.replicas > 1:
+        spread = {
+            "maxSkew": 1,
+            "topologyKey": "kubernetes.io/hostname",
+            "whenUnsatisfiable": "DoNotSchedule",
+            "labelSelector": {"matchLabels": {key: labels[key] for key in (OF_CONNECTION, REVISION)}},
+        }
+        made["spec"]["topologySpreadConstraints"] = [spread]
+
+
+def _digest(made: object) -> str:
+    return hashlib.sha256(json.dumps(made, sort_keys=True).encode()).hexdigest()[:16]
 
 
 def _object(
@@ -145,8 +170,7 @@ def _object(
         "annotations": dict(annotations),
     }
     made = {"apiVersion": api, "kind": kind, "metadata": metadata, "spec": dict(spec)}
-    digest = hashlib.sha256(json.dumps(made, sort_keys=True).encode()).hexdigest()[:16]
-    metadata["annotations"] = {**annotations, RENDERED: digest}
+    metadata["annotations"] = {**annotations, RENDERED: _digest(made)}
     return made
 
 
@@ -190,24 +214,15 @@ def asked_at(ports: Sequence[Port]) -> int:
     return next(number for number in range(LAST_PORT, 0, -1) if number not in taken)
 
 
-def _placed(connection: Connection, device: Device) -> Json:
-    """Return where pods may be, and what they may not: on the gateways, evenly, and nothing."""
+def _placed(device: Device) -> Json:
+    """Return where pods may be, and what they may not: on the gateways, and nothing."""
     terms = [
         {"matchFields": [{"key": "metadata.name", "operator": "In", "values": [node]}]}
         for node in device.nodes
     ]
-    spread = {
-        "maxSkew": 1,
-        "topologyKey": "kubernetes.io/hostname",
-        "whenUnsatisfiable": "DoNotSchedule",
-        "labelSelector": {"matchLabels": {OF_CONNECTION: connection.name}},
-    }
-    # One pod needs not be spread, nor a node to have that label.
-    spreads = {"topologySpreadConstraints": [spread]} if connection.replicas > 1 else {}
     required = {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": terms}}
     return {
         "affinity": {"nodeAffinity": required},
-        **spreads,
         "tolerations": [
             {
                 "key": f"node.kubernetes.io/{state}",

@@ -38,6 +38,10 @@ def pod(deployment: Any) -> tuple[Any, Any]:
     return template["metadata"]["annotations"], template["spec"]
 
 
+def pod_labels(deployment: Any) -> Any:
+    return deployment["spec"]["template"]["metadata"]["labels"]
+
+
 def test_the_thesis_connection_is_a_deployment_and_a_service_of_its_name() -> None:
     deployment, service = made()
     for one in (deployment, service):
@@ -48,7 +52,9 @@ def test_the_thesis_connection_is_a_deployment_and_a_service_of_its_name() -> No
     assert port == {"name": "tcp-443", "protocol": "TCP", "port": 443, "targetPort": 443}
     labels = deployment["spec"]["template"]["metadata"]["labels"]
     assert service["spec"]["selector"].items() <= labels.items()
-    assert deployment["spec"]["selector"]["matchLabels"] == service["spec"]["selector"]
+    # Who gets no requests any more is the Deployment's all the same.
+    matched = deployment["spec"]["selector"]["matchLabels"]
+    assert {**matched, rendering.SERVING: "true"} == service["spec"]["selector"]
     assert deployment["spec"]["replicas"] == 1
 
 
@@ -112,13 +118,18 @@ def test_promises_are_annotations_of_the_pod() -> None:
 
 
 def test_pods_are_on_gateways_alone_spread_and_leave_a_dead_one_at_once() -> None:
-    deployment, _ = made(changed(DEVICE, nodeNames=["kedge2"]), replicas=2)
+    device = changed(DEVICE, nodeNames=["kedge2"])
+    deployment, _ = made(device, replicas=2)
     _, spec = pod(deployment)
     required = spec["affinity"]["nodeAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"]
     fields = [field for term in required["nodeSelectorTerms"] for field in term["matchFields"]]
     assert [field["values"] for field in fields] == [["kedge1"], ["kedge2"]]
     (spread,) = spec["topologySpreadConstraints"]
     assert (spread["maxSkew"], spread["whenUnsatisfiable"]) == (1, "DoNotSchedule")
+    # Those alone are spread that are made of the same: others may be about to go.
+    others = [pod_labels(made(more, replicas=2)[0]) for more in (device, changed(device, nodeName="kedge3"))]
+    counted = spread["labelSelector"]["matchLabels"].items()
+    assert [counted <= labels.items() for labels in others] == [True, False]
     assert {one["tolerationSeconds"] for one in spec["tolerations"]} == {2}
     assert "topologySpreadConstraints" not in pod(made()[0])[1]
 

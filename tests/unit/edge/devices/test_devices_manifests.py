@@ -8,7 +8,7 @@ import pytest
 from ruamel.yaml import YAML
 
 from edge.devices import definitions, operator
-from edge.devices.picture import KINDS
+from edge.devices.picture import CHOSEN, KINDS
 from edge.devices.rendering import Settings
 from edge.webhook import PATH
 from testbed import resources
@@ -65,9 +65,11 @@ def test_what_it_follows_it_may_list_and_watch() -> None:
     rules = BY_KIND["ClusterRole", SPACE]["rules"]
     may = {resource: rule["verbs"] for rule in rules for resource in rule["resources"]}
     assert all({"get", "list", "watch"} <= set(may[kind.path.rpartition("/")[2]]) for kind in KINDS)
+    assert all({"list", "watch"} <= set(may[kind.path.rpartition("/")[2]]) for kind in CHOSEN)
     writes = {one for one, verbs in may.items() if {"create", "patch", "update", "delete"} & set(verbs)}
     assert writes == {
-        "connections/finalizers", "connections/status", "deployments", "devices/status", "events", "services",
+        "connections/finalizers", "connections/status", "deployments", "devices/status", "events", "pods",
+        "services",
         "validatingwebhookconfigurations",
     }  # fmt: skip
 

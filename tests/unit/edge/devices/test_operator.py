@@ -4,27 +4,34 @@ from __future__ import annotations
 
 import copy
 import json
+import socket
 from collections.abc import Iterator
+from io import StringIO
 from typing import Any
 from urllib.parse import urlsplit
 
 import pytest
 
+from edge.devices import liveness
+from edge.devices.liveness import Liveness, answering
 from edge.devices.operator import parse
 from edge.devices.picture import (
+    CHOSEN,
     CONNECTIONS,
     DEFINITIONS,
     DEPLOYMENTS,
     DEVICES,
     KINDS,
     NODES,
+    PODS,
     SERVICES,
     Key,
     Picture,
 )
 from edge.devices.reconciling import Queue, Reconciler, covers
-from edge.devices.rendering import OF_CONNECTION, Settings
+from edge.devices.rendering import OF_CONNECTION, SERVING, Settings
 from edge.http import Json, RefusedError, Server
+from edge.log import Logger
 from tests.thesis import CONNECTION, DEFINITION, DEVICE, changed, components
 from tests.unit.edge.stub import StubApi, merged, serving
 
@@ -40,7 +47,7 @@ class Api(StubApi):
 
     def __init__(self) -> None:
         super().__init__()
-        self.kinds |= {kind.path for kind in KINDS} | {"/api/v1/pods"}
+        self.kinds |= {kind.path for kind in (*KINDS, *CHOSEN)}
         self.late = False
 
     def do(self, method: str, path: str, body: Any = None) -> tuple[int, Json]:
@@ -87,7 +94,7 @@ class Case:
         """List all, and look after all; return whether anything is to be tried again."""
         self.picture.begin()
         due: set[Key] = set()
-        for kind in KINDS:
+        for kind in (*KINDS, *CHOSEN):
             found = list(self.api.all(kind.path).values())
             due |= self.picture.replace(kind.path, found, "1000000")
         keys = [key for key in due if key.kind in (DEVICES, CONNECTIONS)]
@@ -227,7 +234,15 @@ def test_somebody_elses_service_of_that_name_is_left_alone(case: Case) -> None:
     assert case.condition(of="Ready")["message"].startswith(f"Service default/{NAME} is there, and not this")
 
 
-POD = {"metadata": {"name": f"{NAME}-x", "namespace": "default"}, "status": {}}
+POD: Json = {
+    "metadata": {
+        "name": f"{NAME}-x",
+        "namespace": "default",
+        "labels": {OF_CONNECTION: KEY.name, SERVING: "true"},
+    },
+    "spec": {"nodeName": "kedge1"},
+    "status": {},
+}
 SANDBOX = (
     'Failed to create pod sandbox: rpc error: code = Unknown desc = failed to setup network for sandbox "1": '
     'plugin type="concorde" failed (add): eth1: 80 Mbit/s asked, 19 are free; dop-cam has 60'
@@ -249,9 +264,10 @@ def test_why_a_pod_is_not_ready_is_said_until_it_is(
     case.api.late = True
     case.api.do("POST", "/api/v1/namespaces/default/pods", POD)
     uid = case.api.all("/api/v1/pods")[POD["metadata"]["name"]]["metadata"]["uid"]
+    about = {"uid": uid, "name": POD["metadata"]["name"]}
     event = {"metadata": {"name": "e", "namespace": "default"}, "reason": reason, "message": message}
-    case.api.do("POST", "/api/v1/namespaces/default/events", {**event, "involvedObject": {"uid": uid}})
-    assert case.turn()
+    case.api.do("POST", "/api/v1/namespaces/default/events", {**event, "involvedObject": about})
+    case.turn()
     ready = case.condition(of="Ready")
     assert (ready["status"], ready["reason"], ready["message"]) == (
         "False",
@@ -268,6 +284,52 @@ def test_why_a_pod_is_not_ready_is_said_until_it_is(
     case.turn()
     assert case.condition(of="Ready")["status"] == "True"
     assert case.condition(DEVICES, "device01-01", "Reachable")["status"] == "True"
+
+
+def two_pods(case: Case) -> list[Json]:
+    """Let the connection have two pods, both ready; return them."""
+    case.put(DEVICES, changed(DEVICE, nodeNames=["kedge2"]))
+    case.put(CONNECTIONS, changed(CONNECTION, replicas=2))
+    status = {"conditions": [{"type": "Ready", "status": "True"}]}
+    for number in (1, 2):
+        pod = copy.deepcopy(POD)
+        pod["metadata"]["name"] = f"{NAME}-{number}"
+        case.put(PODS, {**pod, "status": {**status, "podIP": f"10.244.{number}.2"}})
+    case.turn()
+    return [case.one(PODS, f"{NAME}-{number}") for number in (1, 2)]
+
+
+def test_who_does_not_answer_while_another_does_gets_no_requests(
+    case: Case, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first, second = ((pod["status"]["podIP"], 65535) for pod in two_pods(case))
+    watching = Liveness(case.server, case.picture, lambda: case.leads, Logger(StringIO()))
+
+    def serving_after(*answers: set[tuple[str, int]]) -> list[str]:
+        for answered in answers:
+            monkeypatch.setattr(liveness, "answering", lambda ends, _, there=answered: there & set(ends))
+            watching.turn()
+        return [case.one(PODS, f"{NAME}-{number}")["metadata"]["labels"][SERVING] for number in (1, 2)]
+
+    assert serving_after({first, second}, {first}) == ["true", "true"]  # it may have been a packet
+    assert serving_after({first}) == ["true", "false"]
+    case.turn()
+    assert case.condition(of="Ready")["message"] == f"1 of 2 proxy pods: {NAME}-2 on kedge1 does not answer"
+    assert serving_after(set(), set(), set()) == ["true", "false"]  # is it the device, or we?
+    assert serving_after({second}) == ["false", "true"]
+    case.leads = False
+    assert serving_after({first}, {first}, {first}) == ["false", "true"]
+
+
+def test_who_accepts_or_refuses_answers_and_who_drops_does_not() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as there, socket.socket() as full, socket.socket() as none:
+        none.bind(("127.0.0.1", 0))
+        full.bind(("127.0.0.1", 0))
+        full.listen(0)
+        ends = [one.getsockname() for one in (there, none, full)]
+        nowhere = ("255.255.255.255", 1)  # of which the kernel says at once that there is no way
+        with socket.create_connection(ends[2]):  # there is room for no other
+            assert answering([*ends, nowhere], 0.2) == set(ends[:2])
 
 
 def test_what_is_refused_is_said_and_tried_again(case: Case) -> None:
