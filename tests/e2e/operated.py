@@ -35,7 +35,7 @@ metadata: {{name: networks, namespace: concorde-devices}}
 spec:
   template:
     spec:
-      nodeSelector: {{kubernetes.io/hostname: {worker}}}
+      nodeSelector: {{SELECTED}}
       containers:
         - name: networks
           env:
@@ -48,10 +48,11 @@ NAME = "dop-sample-connection"
 
 
 class Cluster(Installed):
-    """A cluster in which the operator is installed."""
+    """A cluster with the operator in it; gateways have the label ``selected``, or are its worker."""
 
-    def __init__(self, pair: Testbed, directory: Path, worker: str = WORKER) -> None:
-        super().__init__(pair, directory, "devices", devices.provide(), CLUSTER, worker=worker)
+    def __init__(self, pair: Testbed, directory: Path, worker: str = WORKER, selected: str = "") -> None:
+        text = CLUSTER.replace("SELECTED", selected or f"kubernetes.io/hostname: {worker}")
+        super().__init__(pair, directory, "devices", devices.provide(), text, worker=worker)
 
     def applied(self, document: Any, *options: str) -> str:
         """Apply an object; return what is said against it."""
