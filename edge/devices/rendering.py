@@ -23,6 +23,7 @@ Json = dict[str, Any]
 
 NETWORKS = "k8s.v1.cni.cncf.io/networks"
 FORWARD = "concorde.contmec.dev/forward"
+REACH = "concorde.contmec.dev/reach"
 FROM_DEVICE, TO_DEVICE = "concorde.contmec.dev/egress-guarantee", "concorde.contmec.dev/egress-guarantee.net1"
 OF_CONNECTION, OF_DEVICE = f"{GROUP}/connection", f"{GROUP}/device"  # labels
 # A pod's labels: whether requests go to it, and the digest of all that it is made of.
@@ -180,12 +181,14 @@ def _labels(connection: Connection, device: Device) -> Json:
 
 
 def annotations_of(connection: Connection, device: Device, ports: Sequence[Port]) -> dict[str, str]:
-    """Return what a proxy pod's say of its network, of its promises, and of what its kernel sends on."""
+    """Return what a proxy pod's say of its network, of its promises, and of where packets may go there."""
+    relays = connection.mode == RELAY
     asked = {
         NETWORKS: connection.network,
         FROM_DEVICE: connection.guarantee.from_device,
         TO_DEVICE: connection.guarantee.to_device,
-        FORWARD: "" if connection.mode == RELAY else json.dumps(_forwarded(device, ports)),
+        FORWARD: "" if relays else json.dumps(_forwarded(device, ports)),
+        REACH: json.dumps(_reached(device, ports)) if relays else "",
     }
     return {key: text for key, text in asked.items() if text}
 
@@ -198,6 +201,13 @@ def _forwarded(device: Device, ports: Sequence[Port]) -> list[Json]:
         {"protocol": protocol, "port": port, "address": str(device.address), "targetPort": target}
         for protocol, port, target in (*listed, *asked[:1])
     ]
+
+
+def _reached(device: Device, ports: Sequence[Port]) -> list[Json]:
+    """Return what relays of these ports connect to."""
+    address = str(device.address)
+    listed = dict.fromkeys((port.handler.transport, port.handler.port) for port in ports)
+    return [{"protocol": protocol, "port": port, "address": address} for protocol, port in listed]
 
 
 def asks(connection: Connection, device: Device) -> bool:

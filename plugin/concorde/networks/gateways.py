@@ -3,7 +3,7 @@
 A definition whose bridge is a gateway makes the node a router. It stays closed for all but the pods that
 were so attached: others neither get into the bridge nor to devices behind the node, and what a device, or an
 attached pod in another's name, begins gets nowhere. A pod with declared ports reaches these alone; one
-without (a relay) anything but the cluster's ranges. What the pod's first interface comes by stays as it is.
+without anything but the cluster's ranges. What the pod's first interface comes by stays as it is.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ def _set(name: str, elements: set[str]) -> str:
 
 
 def _add(elements: dict[str, set[str]], record: Record) -> None:
-    declared = translation.of_list(record["forward"])
+    declared = translation.of_list(record["forward"] or record.get("reach", []))
     elements["cluster"].update(record["cluster"])
     elements["closed"].update(record["segments"], (addresses.dotted(one.address) for one in declared))
     for network in record["networks"]:

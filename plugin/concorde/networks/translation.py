@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from typing import Any
 
 FORWARD = pod_annotations.OURS + "forward"
+REACH = pod_annotations.OURS + "reach"  # of the same form: what the pod's own programs may reach by a gateway
 TABLE = "ip concorde-networks"
 _PATH = pod_annotations.path(FORWARD)
 _PROTOCOLS = ("TCP", "UDP")
@@ -56,19 +57,20 @@ class Forward:
         return f"{addresses.dotted(self.address)} . {self.protocol.lower()} . {self.target}"
 
 
-def forwards(annotation: object) -> list[Forward]:
-    """What the annotation declares: a JSON list of objects. Raises CniError 7 with the path."""
+def forwards(annotation: object, name: str = FORWARD) -> list[Forward]:
+    """What the annotation of that name declares: a JSON list of objects. Raises CniError 7 with the path."""
+    path = pod_annotations.path(name)
     if annotation is None:
         return []
     if not isinstance(annotation, str):
-        raise invalid(_PATH, f"{shown(annotation)} is not a string")
+        raise invalid(path, f"{shown(annotation)} is not a string")
     try:
         listed = strict_json.value(annotation)
     except ValueError as error:
-        raise invalid(_PATH, f"is not valid JSON: {str(error)[:200]}") from error
+        raise invalid(path, f"is not valid JSON: {str(error)[:200]}") from error
     if not isinstance(listed, list) or len(listed) > _MOST:
-        raise invalid(_PATH, f"{shown(listed)} is not a list of at most {_MOST}")
-    found = of_list(listed)
+        raise invalid(path, f"{shown(listed)} is not a list of at most {_MOST}")
+    found = of_list(listed, path)
     taken: set[tuple[str, int]] = set()
     for one in found:
         if (one.protocol, one.port) in taken:
@@ -101,9 +103,9 @@ def kept(path: str) -> list[Forward]:
     return found
 
 
-def of_list(listed: list[Any]) -> list[Forward]:
+def of_list(listed: list[Any], path: str = _PATH) -> list[Forward]:
     """The same of a list, as a record has it. Raises CniError 7 with the path."""
-    return [_of_object(f"{_PATH}[{at}]", one) for at, one in enumerate(listed)]
+    return [_of_object(f"{path}[{at}]", one) for at, one in enumerate(listed)]
 
 
 def _of_object(path: str, given: object) -> Forward:

@@ -165,6 +165,8 @@ def _attach(
         raise CniError(ALREADY_ATTACHED, f"{request.container} is attached by {request.interface} already")
     for network in networks:
         delegates.require_programs(network)
+    annotation = pod_annotations.of(request.document).get(translation.REACH)
+    reached = translation.forwards(annotation, translation.REACH)
     record: Record = {
         "container": request.container,
         "interface": request.interface,
@@ -173,6 +175,7 @@ def _attach(
         "cluster": [str(one) for one in settings.cluster],
         "segments": [str(one) for one in settings.segments],
         "forward": [one.document for one in declared],
+        "reach": [one.document for one in reached],
         "kept": _kept_at(request, settings),
         "netns": request.netns,
         "networks": networks,
@@ -184,7 +187,7 @@ def _attach(
         for network in networks:
             delegates.attach(network, request)
             records.write(settings.directory, record)
-        _lead(request, settings, previous, networks, declared)
+        _lead(request, settings, previous, networks, declared, reached)
         record["forwarding"] = forwarding.on(request.netns)
         records.write(settings.directory, record)
         # Whoever changed the list while it was read has seen no record.
@@ -201,15 +204,16 @@ def _lead(
     previous: dict[str, Any],
     networks: list[Network],
     declared: list[Forward],
+    reached: list[Forward],
 ) -> None:
     """Give the pod its routes, and what it forwards."""
     ways = [routes.Way(network["interface"], network["results"][-1]) for network in networks]
     devices = _to_devices(ways, declared)
-    reached = [*devices]
-    for segment in routes.blocks(settings.segments):
-        way = routes.leading(ways, segment)
-        reached += [(way, segment)] if way is not None else []
-    far = [(way, block) for way, block in reached if not way.has(block)]
+    behind = [*devices]
+    for to in (*routes.blocks(settings.segments), *(routes.block(one.address, 32) for one in reached)):
+        way = routes.leading(ways, to)
+        behind += [(way, to)] if way is not None else []
+    far = [(way, block) for way, block in behind if not way.has(block)]
     gateway = routes.gateway(request.netns, request.interface, previous)
     routes.keep(request.netns, request.interface, gateway, routes.blocks(settings.cluster), far)
     if declared:

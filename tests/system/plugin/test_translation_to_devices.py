@@ -22,6 +22,17 @@ FORWARDS = [
     {"protocol": "TCP", "port": 80, "address": DEVICE, "targetPort": 8554},
     {"protocol": "UDP", "port": 5004, "address": DEVICE},
 ]
+REACH = "concorde.contmec.dev/reach"
+# Another segment of the node.
+YARD = """\
+netns add yard
+link add eth9 type veth peer name eth0 netns yard
+addr add 172.18.0.1/24 dev eth9
+link set eth9 up
+netns exec yard ip addr add 172.18.0.2/24 dev eth0
+netns exec yard ip link set eth0 up
+netns exec yard ip route add default via 172.18.0.1
+"""
 # At the device: where datagrams come from.
 COUNT = """\
 table ip seen {
@@ -84,6 +95,23 @@ def test_a_list_that_pods_name_changes_while_they_run(lab: Lab) -> None:
         assert lab.call("CHECK", "proxy", "bridge-conf", result, "@cam") == {}
     assert lab.call("DEL", "proxy", "bridge-conf", result, "@cam") == {}
     assert not lab.left()[2]
+
+
+def test_a_pod_that_relays_gets_no_farther_than_it_says(lab: Lab) -> None:
+    lab.node.run("ip", "-batch", "-", stdin=YARD)
+    previous, declared = lab.first("relay"), json.dumps([{"port": 8554, "address": DEVICE}])
+    result = lab.call("ADD", "relay", "bridge-conf", previous, promises={REACH: declared})
+    assert "interfaces" in result, result
+    assert "dev net1" in lab.node.in_pod("relay", "ip", "route", "get", DEVICE)
+    reached, others = ("tcp", DEVICE, 8554), [("tcp", DEVICE, 8080), ("udp", DEVICE, 5004)]
+    lab.node.in_pod("relay", "ip", "route", "add", "172.18.0.2", "via", "10.10.0.1")
+    with lab.serving("yard", ("tcp", 8554)):
+        beyond = ("tcp", "172.18.0.2", 8554)
+        assert lab.ask("", [beyond], [beyond]) == [beyond]
+        assert lab.ask("relay", [reached, beyond, *others], [reached]) == [reached]
+    wrong = lab.call("ADD", "other", "bridge-conf", lab.first("other"), promises={REACH: "[7]"})
+    assert (wrong["code"], f'["{REACH}"][0]: 7 ' in wrong["msg"]) == (7, True), wrong
+    assert lab.call("DEL", "relay", "bridge-conf", result) == {}
 
 
 def test_what_the_device_begins_and_what_a_proxy_is_up_to_gets_nowhere(lab: Lab) -> None:

@@ -15,6 +15,7 @@ from edge.devices.rendering import (
     FORWARD,
     FROM_DEVICE,
     NETWORKS,
+    REACH,
     TO_DEVICE,
     Settings,
     container_names,
@@ -84,6 +85,11 @@ def test_to_relay_each_handler_has_a_socat_on_the_side_of_the_cluster() -> None:
     deployment, service = made(changed(DEVICE, components=TWO), mode="relay", componentNames=["a", "b"])
     annotations, spec = pod(deployment)
     assert FORWARD not in annotations
+    assert [(one["protocol"], one["port"], one["address"]) for one in json.loads(annotations[REACH])] == [
+        ("TCP", 8554, "172.17.16.120"),
+        ("UDP", 8554, "172.17.16.120"),
+        ("TCP", 80, "172.17.16.120"),
+    ]
     assert [one["name"] for one in spec["containers"]] == ["tcp-8554", "udp-8554", "tcp-80"]
     assert [one["args"] for one in spec["containers"]] == [
         ["TCP4-LISTEN:8000,bind=$(POD_IP),reuseaddr,fork", "TCP4:172.17.16.120:8554"],

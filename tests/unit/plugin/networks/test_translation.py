@@ -58,6 +58,7 @@ def test_the_node_is_open_for_those_attached_alone() -> None:
     assert "set attached { type ifname . ipv4_addr; }" in text  # no more than what is declared
     relay = {**RECORD, "forward": [], "segments": ["10.0.0.0/24"]}
     assert '"eb" . 10.10.0.2 };' in gateways.table([relay])
+    assert gateways.table([{**relay, "reach": DECLARED}]) == gateways.table([{**relay, "forward": DECLARED}])
 
 
 @pytest.mark.parametrize(
