@@ -16,13 +16,12 @@ from tests.e2e.conftest import PATIENCE_SECONDS, until
 from tests.e2e.lab import Lab
 from tests.thesis import CONNECTION, DEVICE, changed, components
 
-# Two gateways, and the operator on neither. A relay's own kernel needs to be told what net1 leads to.
+# The operator is on neither of them.
 TWO_GATEWAYS = (
     'nodes.kedge2={labels: {edge: "true"}}',
     "clusters.a.workers=[kworker1, kedge1, kedge2]",
     "segments.private.nodes={kedge1: eth1, kedge2: eth1}",
     "pods.A-3={cluster: a, node: kedge2}",
-    "enforcement.conflist.plugins[1].segments=[172.17.16.0/24]",
 )
 WORKER, PORT, A_SECOND = "kworker1", 8554, 100
 # Nothing comes to the gateway by this interface, nor leaves by it.

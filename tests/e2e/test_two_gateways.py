@@ -173,16 +173,18 @@ def declared(address: str) -> list[str]:
     return [f"{protocol} {address}:{port}" for protocol, port in (*HANDLERS, ("tcp", 65535))]
 
 
-def test_a_promise_is_refused_with_who_holds_the_rest_and_kept_once_there_is_room(failing: Failing) -> None:
+def test_a_pod_is_refused_with_why_and_a_promise_is_kept_once_there_is_room(failing: Failing) -> None:
     failing.connect(1, "translate")
     lab = failing.lab
     lab.change(TCP=PORT)  # the device has one gateway now
     lab.testbed.nodes["kedge1"].run(["nft", "-f", "-"], stdin=LET_THROUGH)
-    plant = {**DEFINITION, "metadata": {"name": "plant", "namespace": "default"}}
-    assert lab.applied({**plant, "spec": {"config": json.dumps(KEPT)}}) == ""
+    for config in (KEPT, {"cniVersion": "1.0.0", "name": "lacking", "type": "no-such-plugin"}):
+        metadata = {"name": config["name"], "namespace": "default"}
+        defined = {**DEFINITION, "metadata": metadata, "spec": {"config": json.dumps(config)}}
+        assert lab.applied(defined) == ""
 
-    def connect(name: str) -> None:
-        asks = changed(CONNECTION, networkName="plant", guarantee={"toDevice": "60M"})
+    def connect(name: str, network: str, **more: object) -> None:
+        asks = changed(CONNECTION, networkName=network, **more)
         assert lab.applied({**asks, "metadata": {"name": name, "namespace": "default"}}) == ""
 
     def standing(name: str) -> tuple[str, str]:
@@ -190,9 +192,13 @@ def test_a_promise_is_refused_with_who_holds_the_rest_and_kept_once_there_is_roo
         ready = [one for one in status.get("conditions") or () if one["type"] == "Ready"]
         return (ready[0]["reason"], ready[0]["message"]) if ready else ("", "")
 
-    connect("first")
+    promise = {"toDevice": "60M"}
+    connect("third", "lacking")
+    until(lambda: "no-such-plugin" in standing("third")[1], lambda: str(standing("third")), every=0.2)
+    lab.client.run("delete", "connection", "third", "--wait=false")
+    connect("first", "plant", guarantee=promise)
     until(lambda: standing("first")[0] == "Available", lambda: str(standing("first")), every=0.2)
-    connect("second")
+    connect("second", "plant", guarantee=promise)
     until(lambda: standing("second")[0] == "Refused", lambda: str(standing("second")), every=0.2)
     assert "dop-first" in standing("second")[1]
     lab.client.run("delete", "connection", "first", "--wait=false")
@@ -224,4 +230,8 @@ def test_all_is_as_asked_after_operators_were_killed_and_the_api_was_away(failin
     until(lambda: lab.takes(json.dumps(failing.device(asked))), lab.words, every=0.2)
     until(partial(as_asked, asked), lab.words, every=0.2)
     lab.client.run("delete", "connections", "--all", "--wait=false")
-    until(lambda: not failing.pods() and not lab.one(SERVICES) and not lab.one(DEPLOYMENTS), every=0.2)
+
+    def nothing_is_left() -> bool:
+        return not failing.pods() and not lab.one(SERVICES) and not lab.one(DEPLOYMENTS)
+
+    until(nothing_is_left, every=0.2)
