@@ -30,12 +30,15 @@ READY_SECONDS = 60.0
 # always let a mount namespace be kept by a file (mnt_ns_loop in fs/namespace.c compares identifiers, which
 # since Linux 6.18 are no longer given out in order). A link leads to that process: a relative one, which
 # means the sandbox's /proc from wherever it is followed. The pipe ends when every holder is ready or failed.
+# A node sends no redirects: who has been sent one is for a second not told that nobody is behind a service
+# (net/ipv4/route.c and icmp.c share an address's rate_last).
 ADD_NODES = """
 cd /run/testbed/nodes || exit 1
 for node in "$@"; do
     unshare --net --mount sh -ec '
         mount -t tmpfs -o nosuid,nodev,mode=755 tmpfs /run
         mkdir /run/netns
+        for one in all default; do echo 0 >"/proc/sys/net/ipv4/conf/$one/send_redirects"; done
         ln -s "../../../proc/$$" "$1"
         echo ready
         exec sleep infinity >/dev/null 2>&1' sh "$node" </dev/null &

@@ -33,6 +33,8 @@ def test_nodes_are_apart_from_each_other_and_from_the_host() -> None:
         box.add_nodes(["one", "two"])
         box.node("one").run(["ip", "link", "add", "only-here", "type", "bridge"])
         box.node("one").run(["tee", "/run/file"], stdin="one")
+        redirects = "/proc/sys/net/ipv4/conf/{all,only-here}/send_redirects"
+        assert box.node("one").run(["bash", "-c", f"cat {redirects}"]).stdout == "0\n0\n"
         names = [link["ifname"] for link in box.node("two").run(["ip", "-j", "link"]).json()]
         assert "only-here" not in names
         assert box.node("two").run(["cat", "/run/file"], check=False).status != 0
