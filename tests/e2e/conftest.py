@@ -65,8 +65,14 @@ def _kubernetes_is_possible() -> None:
 @contextmanager
 def brought_up(scenario: Scenario) -> Iterator[Testbed]:
     """Lend a testbed on real Kubernetes; see to it that nothing of it is left."""
+    with lent(assemble(scenario, "netns", "kubernetes")) as testbed:
+        yield testbed
+
+
+@contextmanager
+def lent(testbed: Testbed) -> Iterator[Testbed]:
+    """Lend a testbed that is not up yet, and likewise."""
     before = host_state()
-    testbed = assemble(scenario, "netns", "kubernetes")
     testbed.up()
     try:
         yield testbed
