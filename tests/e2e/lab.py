@@ -20,11 +20,7 @@ from tests.thesis import DEVICE, changed, components
 
 HERE = Path(__file__).parent / "thesis"
 MANIFESTS = ("network-attachment-definition", "device", "connection")
-# What an administrator of the gateway says besides: whom it lets through, which is the definition's bridge.
-LET_THROUGH = """
-add rule inet segments proxies iifname "eb" accept
-add rule inet segments proxies oifname "eb" ct state established,related accept
-"""
+LEASES = "/run/kube-edge/ipam-state"  # the definition's
 ASK = """
 import socket, sys, urllib.request
 protocol, host, port = sys.argv[1], sys.argv[2], int(sys.argv[3])
@@ -88,6 +84,19 @@ class Lab(Cluster):
         """Let the device have these ports, by their protocols."""
         assert self.applied(changed(DEVICE, components=components(("backend", list(ports.items()))))) == ""
 
+    def left(self) -> list[str]:
+        """What there is of connections: in the API, and at the worker their leases, links and table."""
+        named = self.client.run("get", "deployments,services,pods", f"--selector={OF_CONNECTION}", "-oname")
+        leases = self.node.run(["find", LEASES, "-name", "10.10.*"], check=False).stdout
+        links = self.node.run(["bridge", "-j", "link", "show"]).json()
+        tables = self.node.run(["nft", "list", "tables"]).stdout
+        return [
+            *named.stdout.split(),
+            *leases.split(),
+            *(one["ifname"] for one in links if one.get("master") == "eb"),
+            *(["its table"] if "table ip concorde-networks" in tables else []),
+        ]
+
     @contextmanager
     def kept(self, port: int, directory: Path) -> Iterator[Path]:
         """Have a pod talk to the device meanwhile, by one connection; in the file is how that went."""
@@ -107,8 +116,6 @@ def laboratory(directory: Path, *overrides: str, worker: str = "kedge1") -> Iter
     """Lend the lab with the thesis' definition of a network, and take it down with all that is in it."""
     with brought_up(load(HERE / "lab.yaml", overrides)) as testbed:
         made = Lab(testbed, directory, worker)
-        for name in made.gateways:
-            testbed.nodes[name].run(["nft", "-f", "-"], stdin=LET_THROUGH)
         made.apply(version())
         made.until_taken((HERE / "network-attachment-definition.yaml").read_text())
         with prompt(made.client, "default"):
