@@ -47,7 +47,7 @@ def provide(addressing: Addressing) -> list[images.Image]:
 def pod(addressing: Addressing, enforcement: Enforcement, name: str) -> Manifest:
     """Return a proxy pod; what it sends its cluster is promised to it as to any pod."""
     scenario, connection = addressing.scenario, addressing.proxies[name]
-    own = connections.connection_of(scenario, connection)._replace(replicas=1)
+    own = connections.connection_of(scenario, connection)
     device = connections.device_of(scenario, own.device)
     device = device._replace(nodes=(name_of(addressing.pods[name].node),))
     made = rendering.template(own, device, connections.ports(scenario, connection), SETTINGS)
