@@ -47,7 +47,7 @@ class Measured(Stored):
 
 
 class Devices(Stored):
-    """``devices.json``; one that is kept has no results, for they are made of what is kept with it."""
+    """``devices.json``: all of it can be made again of what is kept beside it."""
 
     schema_version: Literal[1] = 1
     rows: list[Row] = Field([])

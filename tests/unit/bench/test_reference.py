@@ -17,6 +17,7 @@ from bench.recording import archive, atomic
 from bench.recording.archive import without_names
 from bench.recording.directory import Recording
 from bench.studies.backends import index as backends
+from bench.studies.devices import index as devices
 from bench.studies.matrix import index
 from bench.studies.places import index as places
 from bench.studies.reproduction import claims
@@ -66,7 +67,8 @@ def test_there_are_the_recordings_that_claims_and_pages_need() -> None:
         for cell in read_index(REFERENCE / matrix / index.INDEX, index.Matrix).rows
         if cell.recording
     }
-    for name, study in (("places", places), ("backends", backends), ("services", services)):
+    studies = ("places", places), ("backends", backends), ("services", services), ("devices", devices)
+    for name, study in studies:
         rows |= {f"{name}/{row.recording}" for row in study.read(REFERENCE / name).rows if row.recording}
     assert rows == set(CELLS)
 
