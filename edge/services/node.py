@@ -16,7 +16,7 @@ from typing import Optional
 from edge import netlink as nl
 from edge.services import conntrack, rules
 from edge.services.catalogue import Backends, Touched
-from edge.services.rules import NOTHING, UDP, Frame, Port, State, Target
+from edge.services.rules import NOTHING, TCP, UDP, Frame, Port, State, Target
 
 _GET_TABLE = 10 << 8 | 1  # NFNL_SUBSYS_NFTABLES, NFT_MSG_GETTABLE
 _TABLE_NAME, _TABLE_HANDLE = 1, 4  # NFTA_TABLE_NAME, _HANDLE
@@ -73,7 +73,7 @@ class Node:
         self._servers: set[Port] = set()
         self._picks: set[int] = set()
         self._departed: dict[Port, float] = {}  # servers that went, and when
-        # Of UDP; nodes may have Python 3.9.
+        # Nodes may have Python 3.9.
         self._alive: Optional[dict[Port, Collection[Target]]] = None  # noqa: UP045
         self._unsure: set[IPv4Network] = set()  # to where flows may go as they should not
         self._handle = b""
@@ -140,8 +140,8 @@ class Node:
         return bool(text)
 
     def _move(self, touched: Collection[Port], ports: Mapping[Port, Backends]) -> None:
-        """Let UDP flows go on with another endpoint where endpoints of ports went."""
-        alive = {port: ports[port].alive for port in touched if port.protocol == UDP and port in ports}
+        """Let flows go on with another endpoint where endpoints of ports went."""
+        alive = {port: ports[port].alive for port in touched if port in ports}
         if self._alive is None:
             self._alive, self._unsure = {}, {self.frame.services}
         before = {port: self._alive.pop(port) for port in touched if port in self._alive}
@@ -149,12 +149,15 @@ class Node:
         self._unsure |= {IPv4Network(port.address) for port in _unsure(before, alive)}
         if self._unsure:
             self.again = time.monotonic() + AGAIN_SECONDS
-            self._forget()
+            self._forget(UDP)
 
     def look_again(self) -> None:
-        """Let UDP flows go on with another endpoint that began while the rules changed. Raises OSError."""
+        """Let flows go on with another endpoint that began while the rules changed. Raises OSError.
+
+        Also those by TCP that have no answer yet: one that was under way then has come by now.
+        """
         self.again = 0.0
-        self._forget()
+        self._forget(UDP, TCP)
         self._unsure = set()
 
     def look(self) -> bool:
@@ -189,20 +192,20 @@ class Node:
         self._alive, self.again = None, 0.0
         nft(["-f", "-"], f"add table {table}\ndelete table {table}\n")
 
-    def _forget(self) -> None:
-        """Let UDP flows go on with another endpoint whose endpoint is none any more. Raises OSError."""
+    def _forget(self, *protocols: str) -> None:
+        """Let flows go on with another endpoint whose endpoint is none any more. Raises OSError."""
         servers = {*self._departed, *self._servers}
         alive = self._alive or {}
         # The kernel looks at all flows each time, and faster than this does.
         services, asked = self.frame.services, self._unsure
         if services in asked or len(asked) > MOST_APART:
             asked = {services}
-        flows = (flow for one in asked for flow in conntrack.flows(one))
+        flows = (flow for one in asked for protocol in protocols for flow in conntrack.flows(one, protocol))
         gone = [flow for flow in flows if conntrack.stale(flow, alive, servers)]
         for flow in gone:
             conntrack.forget(flow)
         if gone:
-            self._log(f"{len(gone)} UDP flows go on with another endpoint")
+            self._log(f"{len(gone)} flows go on with another endpoint")
 
     def _read(self) -> None:
         """Take over the table that is there; nothing if none of ours is."""

@@ -124,6 +124,18 @@ print(json.dumps([sum(1 for _ in flows(IPv4Network(one))) for one in sys.argv[2:
 """
 
 
+# A pod that is gone without a word.
+SILENT = """
+table inet silent {
+  counter asked { }
+  chain input {
+    type filter hook input priority filter;
+    tcp dport 8080 counter name asked drop
+  }
+}
+"""
+
+
 class Station:
     """A node, its pods, and what its proxies read."""
 
@@ -333,6 +345,20 @@ def test_flows_stay_where_they_are_until_their_endpoint_goes(station: Station) -
     station.node.run(["sh", "-c", "echo go >/run/go"])
     until(lambda: len(station.said("/run/talk/log").split()) == 2, hint=lambda: station.said("/run/talk/log"))
     assert station.said("/run/talk/log").split() == [spoke, spoke]
+
+
+def test_who_asks_an_endpoint_that_went_and_is_silent_is_answered_by_another(station: Station) -> None:
+    station.serve({WEB: ["there-2"]})
+    silent, counter = station.pod("there-2"), ["nft", "list", "counter", "inet", "silent", "asked"]
+    silent.run(["nft", "-f", "-"], stdin=SILENT)
+    station.node.run(["mkfifo", "/run/asked"])
+    talk = [*station.pod("client").entrance, "python3", "-ISc", TALK, WEB, "80", "/run/asked"]
+    Component("ask", station.node, "/run/ask", talk).start()
+    until(lambda: "packets 0 " not in silent.run(counter).stdout)
+    station.serve({WEB: ["here-1"]})
+    until(lambda: station.said("/run/ask/log").strip() == "here-1")
+    station.node.run(["sh", "-c", "echo >/run/asked"])
+    silent.run(["nft", "delete", "table", "inet", "silent"])
 
 
 def test_clusters_on_one_node_do_not_meet(station: Station) -> None:
