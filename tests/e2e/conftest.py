@@ -7,7 +7,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -16,7 +16,7 @@ import pytest
 from xdist.scheduler import LoadFileScheduling
 
 from testbed import doctor, resources
-from testbed.access.place import Node
+from testbed.access.place import CommandError, Node
 from testbed.assembly import assemble
 from testbed.kubernetes.client import Client
 from testbed.scenario import Scenario, load
@@ -117,10 +117,11 @@ def prompt(client: Client, namespace: str) -> Iterator[None]:
         count = 0
         while not ended.wait(1):
             count += 1
-            pods = client.get("pods", f"--namespace={namespace}")["items"]
-            if late := [pod["metadata"]["name"] for pod in pods if is_late(pod)]:
-                change = ["label", "--overwrite", f"--namespace={namespace}", "pods", *late]
-                client.run(*change, f"looked={count}", check=False)
+            with suppress(CommandError):  # who takes the API away says so
+                pods = client.get("pods", f"--namespace={namespace}")["items"]
+                if late := [pod["metadata"]["name"] for pod in pods if is_late(pod)]:
+                    change = ["label", "--overwrite", f"--namespace={namespace}", "pods", *late]
+                    client.run(*change, f"looked={count}", check=False)
 
     thread = threading.Thread(target=touch)
     thread.start()

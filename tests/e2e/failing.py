@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from edge.devices.picture import SERVICES, ready, serves
 from edge.devices.rendering import OF_CONNECTION
-from testbed.access.place import InNamespace
+from testbed.access.place import CommandError, InNamespace
+from testbed.orchestrators.own import KubernetesOrchestrator
 from tests.e2e.conftest import PATIENCE_SECONDS, until
 from tests.e2e.lab import Lab
 from tests.thesis import CONNECTION, DEVICE, changed, components
@@ -142,6 +143,32 @@ class Failing:
         listed = self._runtimes[self.lab.gateways[0]].run(["ps", "-eo", "args"]).stdout
         each = sum(line.startswith("/usr/bin/socat -T") for line in listed.splitlines())
         return each - len(self.serving())
+
+    def kill_leader(self) -> bool:
+        """Kill the operator that leads, and tell whether one did: the API may name a container that ended."""
+        for pod in self.lab.client.get("pods", self.lab.in_space)["items"]:
+            said = self.lab.client.run("logs", self.lab.in_space, pod["metadata"]["name"], check=False)
+            if said.stdout.count(" leads\n") > said.stdout.count("leads no more"):
+                with suppress(CommandError):
+                    self.kill(pod)
+                    return True
+        return False
+
+    def device(self, ports: Mapping[str, int]) -> Any:
+        """The device with these ports, by their protocols."""
+        return changed(DEVICE, components=components(("backend", list(ports.items()))))
+
+    @contextmanager
+    def api_away(self) -> Iterator[None]:
+        """Let nobody answer for the API meanwhile."""
+        orchestrator = self.lab.testbed.orchestrator
+        assert isinstance(orchestrator, KubernetesOrchestrator)
+        server = next(one for one in orchestrator.components if "kube-apiserver" in one.name)
+        server.kill()
+        try:
+            yield
+        finally:
+            server.start()
 
     def _runtime(self, pod: Any, *arguments: str) -> str:
         """Ask the runtime of a pod's node something of its tasks."""

@@ -5,22 +5,29 @@ The thesis' lab with another gateway, and the operator on neither of them.
 
 from __future__ import annotations
 
+import itertools
 import json
+import random
+import time
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from edge.devices.picture import CONNECTIONS
+from edge.devices import kinds
+from edge.devices.picture import CONNECTIONS, DEPLOYMENTS, SERVICES
 from testbed.access.place import Place
-from tests import waiting
+from tests import cases, waiting
 from tests.e2e.conftest import until
 from tests.e2e.failing import PORT, TWO_GATEWAYS, WORKER, Failing, asked
 from tests.e2e.lab import laboratory
 from tests.thesis import CONNECTION, DEFINITION, changed
 
 pytestmark = pytest.mark.by_turns
+KILLS = cases.count("CONCORDE_OPERATOR_KILLS", 2, 30)
+AWAY_SECONDS = cases.count("CONCORDE_API_AWAY_SECONDS", 3, 30)
 SCAN = ["/usr/bin/python3", "-I", "-S", str(Path(__file__).with_name("scan.py"))]
 DEVICE = "172.17.16.120"
 HANDLERS = (("tcp", 443), ("tcp", PORT), ("udp", 5004))
@@ -198,3 +205,34 @@ def test_a_pod_is_refused_with_why_and_a_promise_is_kept_once_there_is_room(fail
     lab.client.run("delete", "connection", "first", "--wait=false")
     until(lambda: standing("second")[0] == "Available", lambda: str(standing("second")), every=0.2)
     lab.client.run("delete", "connection", "second", "--wait=false")
+
+
+def test_all_is_as_asked_after_operators_were_killed_and_the_api_was_away(failing: Failing) -> None:
+    failing.connect(1, "translate")
+    lab = failing.lab
+    chance = random.Random(cases.seed())
+    ports = itertools.cycle(({"UDP": 5004, "HTTP": 443}, {"TCP": PORT}))
+
+    def as_asked(asked: dict[str, int]) -> bool:
+        served = {(one["protocol"], one["port"]) for one in lab.one(SERVICES)["spec"]["ports"]}
+        wanted = {(kinds.transport(protocol), port) for protocol, port in asked.items()}
+        return served == wanted and all(lab.asked(*one) == ANSWERED[one[0]] for one in asked.items())
+
+    for _ in range(KILLS):
+        asked = next(ports)
+        lab.change(**asked)
+        time.sleep(chance.random() * 0.5)
+        until(failing.kill_leader, lab.words, every=0.2)
+        until(partial(as_asked, asked), lab.words, every=0.2)
+    lab.change(**next(ports))
+    with failing.api_away():
+        time.sleep(AWAY_SECONDS)  # of which nothing tells
+    asked = next(ports)
+    until(lambda: lab.takes(json.dumps(failing.device(asked))), lab.words, every=0.2)
+    until(partial(as_asked, asked), lab.words, every=0.2)
+    lab.client.run("delete", "connections", "--all", "--wait=false")
+
+    def nothing_is_left() -> bool:
+        return not failing.pods() and not lab.one(SERVICES) and not lab.one(DEPLOYMENTS)
+
+    until(nothing_is_left, every=0.2)
