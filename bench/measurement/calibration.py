@@ -40,7 +40,7 @@ from bench.generators.promised import Promise
 from bench.measurement import transfers
 from bench.measurement.plan import Plan, Planned
 from bench.recording.directory import CALIBRATION, IDLE, Moment
-from bench.recording.records import SMALLER, Calibration, Foreseen, Repetition, slugs
+from bench.recording.records import SMALLER, Calibration, Foreseen, Repetition, Transfer, slugs
 from testbed.access.place import Place, in_parallel
 from testbed.scenario import Pod, Requests, Scenario, Traffic
 
@@ -275,7 +275,7 @@ def _foreseen(
         probed.promise.goodputs,
         samples,
         _streams(probed.others),
-        filled=_carried(probed, samples, done) >= probed.full_bps,
+        filled=carried(probed, samples, done.transfers) >= probed.full_bps,
         fits=lambda scale: probed.promise.fits(alone, scale),
         pauses=_pauses(receiver, done, begun, probed.seconds),
     )
@@ -296,10 +296,12 @@ def _pauses(receiver: Place, done: Repetition, since: float, until: float) -> Pa
     return Pauses(share, sum(lengths) / len(lengths), int(text.split()[-1]))
 
 
-def _carried(probed: Probed, samples: Sequence[Mapping[str, float]], done: Repetition) -> float:
+def carried(probed: Probed, samples: Sequence[Mapping[str, float]], done: Mapping[str, Transfer]) -> float:
     """Return what probes and disturbances together carried, bits per second."""
-    seconds = probed.seconds - probed.alone_s
-    sent = sum(done.transfers[one.label].sender_interface_bytes or 0 for one in probed.others) * 8 / seconds
+    sent = 0.0
+    if probed.others:
+        sent_bytes = sum(done[one.label].sender_interface_bytes or 0 for one in probed.others)
+        sent = sent_bytes * 8 / (probed.seconds - probed.alone_s)
     return sent + sum(sum(sample.values()) for sample in samples) / max(1, len(samples))
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from bench.measurement.calibration import NONE, Pauses, bridged, foresee, margin, with_probes
+from bench.measurement.calibration import NONE, Pauses, bridged, carried, foresee, margin, with_probes
 from testbed.scenario import load
 from testbed.scenario.addressing import Addressing
 from tests.paths import ROOT
@@ -73,6 +73,12 @@ def test_there_is_time_to_look_at_the_paths_once_they_have_settled_beside_what_d
     probed = with_probes(small(zones=zones, nodes={key: {} for key in ("master", "left", "right")}))
     assert probed.others
     assert probed.seconds - probed.settled_s >= 0.4
+
+
+def test_where_nothing_disturbs_what_the_probes_had_is_all_that_was_carried() -> None:
+    zones = {"north": {"delay": 0.001}, "south": {"delay": 0.001}}
+    for alone in (with_probes(small(disturbances=[])), with_probes(small(zones=zones, disturbances=[]))):
+        assert carried(alone, [{"flow": 5.0}, {"flow": 7.0}], {}) == 6.0
 
 
 def test_what_disturbs_is_on_for_the_rest_of_the_second() -> None:
