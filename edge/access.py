@@ -39,9 +39,7 @@ class Access(NamedTuple):
             raise AccessError(f"--identity, --authority: {error}") from None
 
 
-def work_with(
-    reach: Callable[[], Server], work: Callable[[Server, threading.Event], int], log: Logger
-) -> int:
+def work_with(reach: Callable[[], Server], work: Work, log: Logger) -> int:
     """Work with an API until a signal sets the event: what ``work`` returns, or 2 if there is no way to it.
 
     ``reach`` raises AccessError then.

@@ -74,7 +74,13 @@ class Webhook:
 
     @contextmanager
     def running(self, stop: threading.Event) -> Iterator[None]:
-        """Answer in threads of its own until the end of the block, at which ``stop`` is set."""
+        """Answer in threads of its own until the end of the block, at which ``stop`` is set.
+
+        Without a configuration nobody asks, and nothing is done.
+        """
+        if not self._configuration:
+            yield
+            return
         thread = threading.Thread(target=self._run, args=(stop,), daemon=True)
         thread.start()
         try:

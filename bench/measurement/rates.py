@@ -129,9 +129,11 @@ class RateWatcher(Watcher):
         for name, (end, text) in after.items():
             start, earlier = before[name]
             uses.append(cpu_use(start, end, earlier, text))
-            for (interface, read), what in self._targets.get(name, {}).items():
-                passed = read(text).get(interface, 0) - read(earlier).get(interface, 0)
-                rates[what] += passed * 8 / (end - start)
+            counters = self._targets.get(name, {})
+            counts = {read: (read(earlier), read(text)) for read in {one.read for one in counters}}
+            for (interface, read), what in counters.items():
+                old, new = counts[read]
+                rates[what] += (new.get(interface, 0) - old.get(interface, 0)) * 8 / (end - start)
         self.cpu.append(max(uses, key=lambda use: use.busy))
         self._on_rates(after[next(iter(after))][0], rates)
 

@@ -14,9 +14,9 @@ import queue
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import closing, contextmanager, suppress
+from contextlib import closing, suppress
 from ipaddress import ip_network
 from itertools import islice
 from typing import NamedTuple
@@ -70,22 +70,12 @@ def main(arguments: Sequence[str]) -> int:
     def work(server: Server, stop: threading.Event) -> int:
         if options.leave:
             return leave(Cluster(server, options.lease_seconds), log)
-        with answering(options, server, stop, log):
+        judge = Judge(options.rules, server, log)
+        with Webhook(options.webhook, options.webhook_port, server, judge.answer, log).running(stop):
             lead(options, server, stop, log)
         return 0
 
     return work_with(options.server, work, log)
-
-
-@contextmanager
-def answering(options: Options, server: Server, stop: threading.Event, log: Logger) -> Iterator[None]:
-    """Answer as a webhook until the end of the block, whoever leads, if there is to be one."""
-    if not options.webhook:
-        yield
-        return
-    judge = Judge(options.rules, server, log)
-    with Webhook(options.webhook, options.webhook_port, server, judge.answer, log).running(stop):
-        yield
 
 
 def lead(options: Options, server: Server, stop: threading.Event, log: Logger) -> None:

@@ -136,8 +136,13 @@ def _plugins(definition: Mapping[str, Any]) -> list[Mapping[str, Any]]:
         config = json.loads((definition.get("spec") or {}).get("config") or "")
     except (ValueError, RecursionError, TypeError):
         return []
-    listed = config.get("plugins", [config]) if isinstance(config, dict) else None
+    listed = _listed(config)
     return [one for one in listed if isinstance(one, dict)] if isinstance(listed, list) else []
+
+
+def _listed(config: object) -> object:
+    """Return what a configuration has for its plugins: one alone is a list of itself."""
+    return config.get("plugins", [config]) if isinstance(config, dict) else None
 
 
 def definition_problems(definition: Mapping[str, Any], address: IPv4Address | None) -> Iterator[str]:
@@ -154,7 +159,7 @@ def definition_problems(definition: Mapping[str, Any], address: IPv4Address | No
     except (ValueError, RecursionError, TypeError):
         yield "its config is not valid JSON"
         return
-    plugins = config.get("plugins", [config]) if isinstance(config, dict) else None
+    plugins = _listed(config)
     if not isinstance(plugins, list) or not plugins or not all(isinstance(one, dict) for one in plugins):
         yield "its config is no CNI configuration"
     elif not all(isinstance(one.get("type"), str) for one in plugins):

@@ -12,7 +12,6 @@ import sys
 import threading
 import time
 from collections.abc import Sequence
-from contextlib import nullcontext
 from typing import NamedTuple
 
 from edge import leader, watch
@@ -57,8 +56,7 @@ def main(arguments: Sequence[str]) -> int:
 
     def work(server: Server, stop: threading.Event) -> int:
         judge = Judge(server, options.labels, options.strict, log)
-        hook = Webhook(options.webhook, options.webhook_port, server, judge.answer, log)
-        with hook.running(stop) if options.webhook else nullcontext():
+        with Webhook(options.webhook, options.webhook_port, server, judge.answer, log).running(stop):
             leader.lead(
                 server,
                 options.lease,

@@ -144,7 +144,7 @@ class Reconciler:
             except ConflictError as error:
                 failed = str(error)
             more = self._standing(key, one)
-            pods = self._pods(Key(DEPLOYMENTS, key.namespace, f"{kinds.PREFIX}{key.name}"), one)
+            pods = self._pods(key, one)
             why = self._why(key) if pods.ready < pods.wanted or pods.late else None
             verdicts.append(_ready(pods, failed, why))
         elif isinstance(one.said, Device):
@@ -223,17 +223,16 @@ class Reconciler:
         if service is None or not _owned(service, held):
             return {"ready": 0}
         ports = [f"{one['port']}/{one['protocol']}" for one in service["spec"].get("ports") or ()]
-        ready = self._pods(Key(DEPLOYMENTS, key.namespace, name), held).ready
+        ready = self._pods(key, held).ready
         return {"address": f"{name}.{key.namespace}.svc", "ports": ports, "ready": ready}
 
-    def _pods(self, at: Key, held: Held) -> Pods:
-        known = self._picture.object(at)
+    def _pods(self, key: Key, held: Held) -> Pods:
+        known = self._picture.object(Key(DEPLOYMENTS, key.namespace, f"{kinds.PREFIX}{key.name}"))
         if known is None or not _owned(known, held):
             return Pods(0, 0, False)
         status = known.get("status") or {}
         wanted = int(known["spec"]["replicas"])
-        silent = len(self._silent(Key(CONNECTIONS, at.namespace, at.name[len(kinds.PREFIX) :])))
-        answering = max(0, int(status.get("readyReplicas") or 0) - silent)
+        answering = max(0, int(status.get("readyReplicas") or 0) - len(self._silent(key)))
         return Pods(answering, wanted, bool(status.get("unavailableReplicas")))
 
     def _silent(self, key: Key) -> list[Json]:
