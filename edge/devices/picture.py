@@ -170,6 +170,15 @@ class Picture:
                 if _connection_of(one) == connection and "deletionTimestamp" not in one["metadata"]
             ]
 
+    def ended(self, connection: Key) -> list[Json]:
+        """Return a connection's proxy pods that somebody deleted and of which nothing runs any more."""
+        with self._lock:
+            return [
+                one
+                for one in self._objects[PODS].values()
+                if _connection_of(one) == connection and "deletionTimestamp" in one["metadata"] and over(one)
+            ]
+
     def warning(self, pod: Json) -> Json | None:
         """Return the last event of what is wrong with a pod."""
         with self._lock:
@@ -234,6 +243,18 @@ def ready(pod: Json) -> bool:
     """Return whether a kubelet says that a pod is."""
     conditions = (pod.get("status") or {}).get("conditions") or ()
     return any(one["type"] == "Ready" and one["status"] == "True" for one in conditions)
+
+
+def over(pod: Json) -> bool:
+    """Return whether a kubelet says that all containers of a pod ran, and run no more."""
+    states = (pod.get("status") or {}).get("containerStatuses") or ()
+    return len(states) == len(pod["spec"]["containers"]) and all(map(_ended, states))
+
+
+def _ended(container: Json) -> bool:
+    """Return whether a container has; of one that it does not find any more a kubelet says that it waits."""
+    state, before = container.get("state") or {}, container.get("lastState") or {}
+    return "terminated" in state or ("waiting" in state and "terminated" in before)
 
 
 def serves(pod: Json) -> bool:

@@ -18,7 +18,18 @@ from typing import Any, NamedTuple
 
 from edge.devices import kinds
 from edge.devices.kinds import Connection, Device
-from edge.devices.picture import CONNECTIONS, DEPLOYMENTS, SERVICES, Held, Key, Picture, ready, serves
+from edge.devices.picture import (
+    CONNECTIONS,
+    DEPLOYMENTS,
+    PODS,
+    SERVICES,
+    Held,
+    Key,
+    Picture,
+    key_of,
+    ready,
+    serves,
+)
 from edge.devices.rendering import OF_CONNECTION, Settings, asks, rendered
 from edge.events import Events
 from edge.fields import Problem
@@ -127,8 +138,10 @@ class Reconciler:
     def reconcile(self, key: Key) -> bool:
         """Make what is to be, and say how it stands; return whether to try again. Raises AwayError."""
         one = self._picture.held(key)
-        if one is None and key.kind == CONNECTIONS and self._may():
-            self._swept(key)
+        if key.kind == CONNECTIONS and self._may():
+            self._forgotten(key)
+            if one is None:
+                self._swept(key)
         if one is None or one.document["metadata"].get("deletionTimestamp") or not self._may():
             return False
         problems = self._picture.problems(key)
@@ -192,14 +205,25 @@ class Reconciler:
             if any(one.get("kind") == kinds.CONNECTION and one.get("name") == key.name for one in owners):
                 self._deleted(at, known)
 
+    def _forgotten(self, key: Key) -> None:
+        """Let the API forget a Connection's pods that have ended. Raises AwayError.
+
+        A kubelet of 1.20 tells it to once the sandbox is cleared away. It keeps that one until it collects
+        garbage, up to a minute, if it heard of the containers' end before the sandbox had stopped
+        (pkg/kubelet/kubelet.go, deletePodSandbox and ContainerGCPeriod).
+        """
+        for pod in self._picture.ended(key):
+            self._deleted(key_of(PODS, pod), pod, gracePeriodSeconds=0)
+
     def _removed(self, at: Key, held: Held) -> None:
         """Remove a Deployment of which nobody knows any more where it leads to; its Service then refuses."""
         known = self._picture.object(at)
         if known is not None and _owned(known, held):
             self._deleted(at, known)
 
-    def _deleted(self, at: Key, known: Json) -> None:
-        options = {"preconditions": {"uid": known["metadata"]["uid"]}, "propagationPolicy": "Background"}
+    def _deleted(self, at: Key, known: Json, **more: int) -> None:
+        uid = known["metadata"]["uid"]
+        options = {"preconditions": {"uid": uid}, "propagationPolicy": "Background", **more}
         try:
             self._server.ask(Question("DELETE", at.path, options))
         except RefusedError as error:

@@ -286,6 +286,45 @@ def test_why_a_pod_is_not_ready_is_said_until_it_is(
     assert case.condition(DEVICES, "device01-01", "Reachable")["status"] == "True"
 
 
+ENDED: Json = {"state": {"terminated": {}}}
+RUNNING: Json = {"state": {"running": {}}}
+# As a kubelet of 1.20 says it of a container that it has removed by the time it looks.
+NOT_FOUND: Json = {"state": {"waiting": {}}, "lastState": {"terminated": {}}}
+
+
+@pytest.mark.parametrize("deleted", [True, False])
+@pytest.mark.parametrize("there", [True, False])
+@pytest.mark.parametrize(
+    ("states", "over"),
+    [
+        ([ENDED, ENDED], True),
+        ([ENDED, NOT_FOUND], True),
+        ([ENDED, RUNNING], False),
+        ([ENDED, {**RUNNING, "lastState": {"terminated": {}}}], False),
+        ([ENDED, {"state": {"waiting": {}}}], False),
+        ([ENDED], False),
+        ([], False),
+    ],
+)
+def test_who_was_deleted_and_has_ended_is_forgotten_and_nobody_else(
+    case: Case, deleted: bool, there: bool, states: list[Json], over: bool
+) -> None:
+    pod = copy.deepcopy(POD)
+    pod["metadata"].update({"deletionTimestamp": "2026-01-01T00:00:00Z"} if deleted else {})
+    pod["spec"]["containers"] = [{"name": "tcp"}, {"name": "udp"}]
+    pod["status"]["containerStatuses"] = states
+    case.put(PODS, pod)
+    if not there:
+        case.delete(KEY)
+    case.leads = False
+    case.turn()
+    assert case.one(PODS, f"{NAME}-x")
+    case.leads = True
+    case.begin()
+    case.turn()
+    assert bool(case.one(PODS, f"{NAME}-x")) == (not (deleted and over))
+
+
 def two_pods(case: Case) -> list[Json]:
     """Let the connection have two pods, both ready; return them."""
     case.put(DEVICES, changed(DEVICE, nodeNames=["kedge2"]))
