@@ -25,7 +25,7 @@ OTHERS = (
 )
 # What a version with other tables would have: a step more.
 STEPS = (
-    ("state_files.py", "LEDGER_VERSION = 6", "LEDGER_VERSION = 7"),
+    ("state_files.py", "LEDGER_VERSION = 8", "LEDGER_VERSION = 9"),
     (
         "node/migration.py",
         "take_over, retire)",

@@ -13,7 +13,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-ENFORCEMENTS = ("pod", "node", "none")  # modules of `enforcements`
+ENFORCEMENTS = ("pod", "node", "none", "fabric")  # modules of `enforcements`
 COUNTS = ("layer2", "payload")
 DEFAULT_STATE = "/run/concorde"
 DEFAULT_LISTS = "/etc/cni/net.d"  # of containerd and CRI-O

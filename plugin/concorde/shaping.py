@@ -80,6 +80,12 @@ def shown_rate(rate: int) -> str:
     return f"{value}Tbit"
 
 
+def rate_shown(shown: str) -> int:
+    """The rate (bits per second) that tc prints so; what it rounded off is lost."""
+    number = shown.rstrip("bitKMGT")
+    return int(float(number) * 1000 ** ("", "K", "M", "G", "T").index(shown[len(number) : -3]))
+
+
 def classes(shown: str) -> dict[str, tuple[str, str, str, str, str]]:
     """Each HTB class's rate, ceil, overhead, mpu and parent, as tc prints them, in `tc -d -j class show`.
 

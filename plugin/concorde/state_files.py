@@ -20,7 +20,7 @@ ATTACHMENTS_LOCK, NODE_LOCK = "lock", "ledger.lock"
 MARKS = (ATTACHMENTS_LOCK, NODE_LOCK, STORE, LEDGER)
 AGENT_LOCK, REFUSALS = "agent.lock", "refusals"  # the agent's, beside them
 ORDER = "order"  # of the time of the youngest list when ADD found the network's right
-LEDGER_VERSION = 6  # of its tables; with an older one there are stores
+LEDGER_VERSION = 8  # of its tables; with an older one there are stores
 _VERSION_AT = 60  # of SQLite's file, big-endian (sqlite.org/fileformat2.html)
 BESIDE = ("-journal", "-wal", "-shm")  # what SQLite puts beside a database
 

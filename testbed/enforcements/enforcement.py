@@ -347,6 +347,7 @@ class Enforcement:
             "overhead": lambda: where.overhead(cluster),
             "frame_overhead": lambda: scenario.underlay.frame_overhead,
             "uplink": lambda: where.uplink(node),
+            "underlay": lambda: str(scenario.underlay.cidr),
             "capacity": lambda: str(self._classes(links.rate_of(scenario, node) or 0)),
             "control_ports": lambda: where.control_ports(node),
             "count": lambda: scenario.count,

@@ -54,6 +54,7 @@ PLACEHOLDERS: Mapping[str, str] = {
     "overhead": "bytes that a pod's packet grows by on the underlay (a number)",
     "frame_overhead": "bytes of a link that a frame takes besides its own (a number)",
     "uplink": "the node's interface on the underlay",
+    "underlay": "the network of all nodes' addresses there",
     "capacity": "what may be used of the node's link, bits per second",
     "control_ports": "TCP ports that go before all promises (a list)",
     "count": "what the scenario says that a guarantee counts",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from .. import shaping
-from . import connections, htb, tables, uplinks
+from . import connections, htb, peers, tables, uplinks
 from . import tunnels as vteps
 from .records import of_tree, promised
 
@@ -20,6 +20,7 @@ _SPECIAL = {
     htb.CONTROL: " (control)",
     htb.BEST_EFFORT: " (best effort)",
     htb.DEFAULT: " (default)",
+    htb.SAFE: " (without a grant)",
 }
 
 
@@ -91,7 +92,7 @@ def _of_tree(tree: Tree, entries: list[Entry], uplink: UplinkState) -> list[Diff
         pods = "".join(htb.add_class(tree, minor, total, entry, fair) for minor, entry in of_pods.items())
         return [Difference(text, remove + htb.plant(tree, total, fair) + pods)]
     above = dict.fromkeys((htb.ROOT, htb.CONTROL, htb.BEST_EFFORT))
-    wanted: dict[int, Entry | None] = {**above, **of_pods, htb.DEFAULT: None}
+    wanted: dict[int, Entry | None] = {**above, **of_pods, **dict.fromkeys(htb.special(tree))}
     found = [
         Difference(f"{_name(tree, minor)} belongs to nobody", htb.delete_class(tree, minor))
         for minor in sorted(uplink.classes.keys() - wanted.keys())
@@ -119,7 +120,10 @@ def _of_class(
     found = []
     count = shaping.shown_count(tree.overhead, tree.least)
     above = "" if minor == htb.ROOT else htb.parent(minor)
-    expected = (shaping.shown_rate(rate), shaping.shown_rate(ceil), *count, above)
+    shown_ceil = shaping.shown_rate(ceil)
+    if _is_granted(shown[1], htb.granted(tree, minor, entry)):
+        ceil, shown_ceil = shaping.rate_shown(shown[1]), shown[1]
+    expected = (shaping.shown_rate(rate), shown_ceil, *count, above)
     if shown != expected:
         text = f"{name} has {_of(*shown)}; expected {_of(*expected)}"
         if shown[-1] != above:  # which cannot be changed
@@ -128,6 +132,14 @@ def _of_class(
     if minor not in htb.INNER:
         found += _of_queue(tree, minor, entry, uplink)
     return found
+
+
+def _is_granted(shown: str, between: tuple[int, int] | None) -> bool:
+    """Whether a ceiling, as tc shows it, is one that may have been granted; tc rounds."""
+    if between is None:
+        return False
+    least, most = between
+    return least * 0.999 <= shaping.rate_shown(shown) <= most * 1.001
 
 
 def _of_queue(tree: Tree, minor: int, entry: Entry | None, uplink: UplinkState) -> list[Difference]:
@@ -189,6 +201,10 @@ def _of_chains(trees: Sequence[Tree], entries: list[Entry], state: State) -> lis
             what = "is not as made" if (family, name) in state.comments else "is missing"
             text = f"nftables: {family} {tables.TABLE} {name} {what}"
             found.append(Difference(text, nft=tables.chain(family, name, trees, tracked)))
+    for family, name in sorted(peers.CHAINS & state.comments.keys() - peers.chains(trees).keys()):
+        text = f"nftables: {family} {tables.TABLE} {name} belongs to nobody"
+        chain = f"chain {family} {tables.TABLE} {name}"
+        found.append(Difference(text, nft=f"flush {chain}\ndelete {chain}\n"))
     for family, name in sorted(state.sets - tables.SETS.keys()):
         text = f"nftables: {family} {tables.TABLE} {name} belongs to nobody"
         found.append(Difference(text, nft=f"delete set {family} {tables.TABLE} {name}\n"))

@@ -6,7 +6,11 @@
     |- c0de:fffd     the node's own control traffic; rate = the reserve
     `- c0de:fffc     best effort; rate = what is not promised
        |- c0de:4010 .. what a pod sends without a promise, for each pod of the tree; rate = nearly nothing
+       |- c0de:a000 .. of a fabric, all of that to one other node; ceil = what this one grants
+       |- c0de:fffb  of a fabric, all of that to nodes that grant nothing; ceil = the safe rate
        `- c0de:fffe  the node, strangers and whoever else there is; rate = half of it
+
+In a fabric a class for a guarantee starts with ceil = rate; what it may have besides is granted, too.
 
 All classes have the same prio: HTB offers what is idle to the lowest prio number first, and all of it
 (net/sched/sch_htb.c, htb_dequeue_tree), so any order would let one side starve the other of the excess.
@@ -42,10 +46,12 @@ if TYPE_CHECKING:
     Queue = tuple[str, int, int]
 
 MAJOR = "c0de:"
-ROOT, BEST_EFFORT, CONTROL, DEFAULT = 0x1, 0xFFFC, 0xFFFD, 0xFFFE
+ROOT, SAFE, BEST_EFFORT, CONTROL, DEFAULT = 0x1, 0xFFFB, 0xFFFC, 0xFFFD, 0xFFFE
 # Pods' minors, and how far from a pod's its other class is. Each class's queue has the class's minor as its
 # handle; from 8000: up the kernel numbers queues that were given none.
 FIRST_MINOR, LAST_MINOR, _APART = 0x10, 0x3FFF, 0x4000
+# Other nodes' minors. All queues of an uplink are given numbers, so none of the kernel's is in the way.
+PEERS = range(0xA000, 0xC000)
 
 # Bits per second. As HTB gives it to each pod besides what it shares out, a thousand pods take 1 Mbit/s.
 _RATE_OF_BEST_EFFORT = 1_000
@@ -108,7 +114,7 @@ def _is_of_pods(minor: int) -> bool:
 
 def is_best_effort(minor: int) -> bool:
     """Whether a class takes turns with all that is not promised."""
-    return minor == DEFAULT or _is_of_pods(minor)
+    return minor in (DEFAULT, SAFE) or minor in PEERS or _is_of_pods(minor)
 
 
 def minors(entry: Entry) -> list[int]:
@@ -124,17 +130,40 @@ def default_rate(tree: Tree, promised: int) -> int:
 
 
 def rates(tree: Tree, minor: int, promised: int, entry: Entry | None = None) -> tuple[int, int]:
-    """Rate and ceil (bits per second of the wire) a class must have."""
+    """Rate and ceil (bits per second of the wire) a class must have; in a fabric, as it begins."""
     if _is_of_pods(minor):
         return _RATE_OF_BEST_EFFORT, tree.usable
+    if tree.fabric is not None and (minor == SAFE or minor in PEERS):
+        return _RATE_OF_BEST_EFFORT, tree.fabric.safe
     if entry is not None:
         rate = tree.on_wire(entry.rate)
-        return rate, max(rate, min(tree.on_wire(entry.ceil), tree.usable))
+        return rate, rate if tree.fabric else most(tree, entry)
     if minor == ROOT:
         return tree.usable, tree.usable
     if minor == CONTROL:
         return max(LEAST_RATE, tree.reserve), tree.usable
     return _rest(default_rate(tree, promised))[minor], tree.usable
+
+
+def most(tree: Tree, entry: Entry) -> int:
+    """What the class of a guarantee may have at most (bits per second of the wire)."""
+    return max(tree.on_wire(entry.rate), min(tree.on_wire(entry.ceil), tree.usable))
+
+
+def granted(tree: Tree, minor: int, entry: Entry | None) -> tuple[int, int] | None:
+    """Between what ceilings (bits per second of the wire) a class may be granted one; None: there is one."""
+    if tree.fabric is None:
+        return None
+    if minor in PEERS:
+        return LEAST_RATE, tree.usable
+    if entry is not None and not _is_of_pods(minor):
+        return tree.on_wire(entry.rate), most(tree, entry)
+    return None
+
+
+def special(tree: Tree) -> tuple[int, ...]:
+    """The classes without pods that have no class below them, of which some begin with the tree."""
+    return (DEFAULT, CONTROL, *((SAFE,) if tree.fabric else ()), *tree.peers.values())
 
 
 def _rest(rate: int) -> dict[int, int]:
@@ -272,7 +301,7 @@ def plant(tree: Tree, promised: int, fair: bool) -> str:
     return (
         f"qdisc add dev {tree.uplink} root handle {MAJOR} htb default {DEFAULT:x}\n"
         + "".join(
-            add_class(tree, minor, promised, fair=fair) for minor in (ROOT, BEST_EFFORT, DEFAULT, CONTROL)
+            add_class(tree, minor, promised, fair=fair) for minor in (ROOT, BEST_EFFORT, *special(tree))
         )
         + arp_filter(tree)
     )

@@ -39,7 +39,7 @@ def enter(tree: Tree | None, entry: Entry, total: int) -> None:
         fair = _is_fair(tree)
         tc = htb.change_rest(tree, htb.default_rate(tree, total)) if entry.rate else ""
         tc += "".join(htb.add_class(tree, minor, total, entry, fair) for minor in htb.minors(entry))
-    overlays = tunnels.read(*([tree.uplink] if tree else []))
+    overlays = tunnels.read([tree] if tree else [])
     elements = [*overlays, *tunnels.shared(entry), *tables.elements(entry)]
     nfnetlink.change("add", _plain(elements))
     if entry.port and entry.mac:
@@ -101,7 +101,7 @@ def learn(trees: Sequence[Tree]) -> None:
     Without the tables nothing is done: that is a difference.
     """
     try:
-        nfnetlink.change("add", _plain(tunnels.read(*_uplinks(trees))))
+        nfnetlink.change("add", _plain(tunnels.read(trees)))
         _learn_tracking()
     except (OSError, tools.CommandError):
         pass
@@ -126,7 +126,7 @@ def compare(trees: Sequence[Tree], entries: list[Entry]) -> tuple[State, list[Di
         from .. import host_interfaces
 
         state.links = host_interfaces.indexes()
-    return state, differences(trees, entries, state, tunnels.read(*_uplinks(trees)))
+    return state, differences(trees, entries, state, tunnels.read(trees))
 
 
 def repair(
@@ -173,7 +173,7 @@ def _require_uplink(tree: Tree, state: State, take_over: bool, fresh: bool) -> N
     if uplink is None:
         raise CniError(UPLINK_CONFLICT, f"the uplink {tree.uplink} is missing")
     if not take_over:
-        strange = uplink.classes.keys() - {*htb.INNER, htb.CONTROL, htb.DEFAULT} if fresh else ()
+        strange = uplink.classes.keys() - {*htb.INNER, *htb.special(tree)} if fresh else ()
         require_ours(tree.uplink, state, bool(strange))
 
 

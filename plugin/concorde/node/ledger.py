@@ -21,7 +21,7 @@ from ..database import Conflict, Database, damaged
 from ..leases import lease_of
 from ..locks import NetworkLock, NodeLock
 from . import htb, messages
-from .records import EGRESS, Entry, Tree, of_tree, promised
+from .records import EGRESS, Entry, Tree, fabric_of, of_tree, promised
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -80,7 +80,7 @@ TABLES = (
     "CREATE TABLE reserved (network TEXT NOT NULL, address INTEGER NOT NULL, port TEXT,"
     " PRIMARY KEY (network, address)) WITHOUT ROWID",
 )
-_OF_TREE = "uplink, direction, capacity, reserve, ports, overhead, segment"
+_OF_TREE = "uplink, direction, capacity, reserve, ports, overhead, segment, fabric"
 _KEY = "network = ? AND container = ? AND interface = ?"
 _ROWS = (
     "FROM attachment AS a LEFT JOIN promise AS p ON p.network = a.network AND p.container = a.container"
@@ -167,7 +167,34 @@ class Ledger(Database):
 
     def trees(self) -> list[Tree]:
         """The trees' parameters, by uplink and direction; there are some once there was an ADD."""
-        return [self._tree(row) for row in self._database.execute(f"SELECT {_OF_TREE} FROM tree")]
+        trees = [self._tree(row) for row in self._database.execute(f"SELECT {_OF_TREE} FROM tree")]
+        for tree in trees:
+            if tree.fabric is not None and tree.direction == EGRESS:
+                tree.peers = self._peers(tree)
+        return trees
+
+    def add_peer(self, tree: Tree, address: int) -> int:
+        """Give what goes to a node of the fabric a class, and return its minor.
+
+        To be called within a transaction. Raises CniError 105 if none is free.
+        """
+        known = self._peers(tree)
+        if address not in known:
+            taken = set(known.values())
+            minor = next((one for one in htb.PEERS if one not in taken), None)
+            if minor is None:
+                raise CniError(NO_BANDWIDTH, f"{tree.uplink} has classes for {len(htb.PEERS)} nodes already")
+            self._database.execute("INSERT INTO peer VALUES (?, ?, ?)", (tree.uplink, address, minor))
+            known[address] = minor
+        return known[address]
+
+    def _peers(self, tree: Tree) -> dict[int, int]:
+        query = "SELECT address, minor FROM peer WHERE uplink = ?"
+        return dict(self._database.execute(query, (tree.uplink,)))
+
+    def drop_peer(self, tree: Tree, address: int) -> None:
+        """Forget the class of what goes to a node. To be called within a transaction."""
+        self._database.execute("DELETE FROM peer WHERE uplink = ? AND address = ?", (tree.uplink, address))
 
     def tree_of(self, entry: Entry) -> Tree | None:
         """The tree that has an entry's classes."""
@@ -203,10 +230,13 @@ class Ledger(Database):
         """
         if former is not None:
             self._database.execute("DELETE FROM tree WHERE uplink = ? AND direction = ?", former.key)
+            if tree is None or tree.fabric is None or tree.uplink != former.uplink:
+                self._database.execute("DELETE FROM peer WHERE uplink = ?", (former.uplink,))
         if tree is not None:
             ports = " ".join(map(str, tree.ports))
-            row = (*tree.key, tree.capacity, tree.reserve, ports, tree.overhead, tree.segment)
-            self._database.execute(f"INSERT INTO tree ({_OF_TREE}) VALUES (?, ?, ?, ?, ?, ?, ?)", row)
+            fabric = tree.fabric.text if tree.fabric else ""
+            row = (*tree.key, tree.capacity, tree.reserve, ports, tree.overhead, tree.segment, fabric)
+            self._database.execute(f"INSERT INTO tree ({_OF_TREE}) VALUES ({', '.join('?' * len(row))})", row)
             self._database.execute(
                 "UPDATE promise SET uplink = ?1 WHERE direction = ?2"
                 " AND uplink NOT IN (SELECT uplink FROM tree WHERE direction = ?2)",
@@ -506,11 +536,11 @@ class Ledger(Database):
             raise damaged(self._path, f"not a lease: {row}") from error
 
     def _tree(self, row: tuple[Any, ...]) -> Tree:
-        uplink, direction, capacity, reserve, ports, overhead, segment = row
+        uplink, direction, capacity, reserve, ports, overhead, segment, fabric = row
         try:
             listed = tuple(map(int, ports.split()))
             numbers = overhead + 0, segment + 0
-            return Tree(uplink, capacity + 0, reserve + 0, listed, *numbers, direction)
+            return Tree(uplink, capacity + 0, reserve + 0, listed, *numbers, direction, fabric_of(fabric))
         except (AttributeError, TypeError, ValueError) as error:
             raise damaged(self._path, f"not a tree: {row}") from error
 

@@ -3,7 +3,7 @@
 Both had an attachment. The ledger's version 5 has both in one row each; its file is the former ledger's, so
 that takes one transaction, after which a version before refuses the ledger as made by a newer one. The stores
 are then emptied, and refused likewise; when all are, the ledger has version 6. A call that is killed on the
-way leaves the rest to the next one.
+way leaves the rest to the next one. What `rebuild` makes lacks the last version alone, which empties again.
 """
 
 from __future__ import annotations
@@ -61,6 +61,14 @@ _STORE: tuple[tuple[str, ...], ...] = (
     ),
     ("ALTER TABLE lease ADD COLUMN answers INTEGER",),
     ("DROP TABLE lease", "DROP TABLE network"),  # all is in the ledger
+)
+_LATER: tuple[tuple[str, ...], ...] = (
+    (
+        "ALTER TABLE tree ADD COLUMN fabric TEXT NOT NULL DEFAULT ''",
+        # The class of what goes to another node without a promise.
+        "CREATE TABLE peer (uplink TEXT NOT NULL, address INTEGER NOT NULL, minor INTEGER NOT NULL,"
+        " PRIMARY KEY (uplink, address), UNIQUE (uplink, minor)) WITHOUT ROWID",
+    ),
 )
 _LAST_STORE, _EMPTIED = 2, 3  # versions
 _ENTRY = (
@@ -124,7 +132,7 @@ def steps(tables: Iterable[str], stores: Stores, reading: bool) -> tuple[Step, .
         for _, path in () if reading else stores:
             _Store(path, _EMPTIED).close()
 
-    return (*_LEDGER, take_over, retire)
+    return (*_LEDGER, take_over, retire, *_LATER, retire)
 
 
 def _take_over(execute: Execute, tables: Iterable[str], stores: Stores, reading: bool) -> None:

@@ -30,12 +30,50 @@ GONE = "gone"
 EGRESS = "egress"
 
 
+class Fabric:
+    """The other nodes, whose receivers say what may be sent to them without a promise (`concorde.fabric`).
+
+    `nodes` are the networks of their addresses, `safe` is what this node sends to all of them together while
+    nobody says anything (bits per second of the wire), and `port` is where their agents listen.
+    """
+
+    def __init__(self, nodes: tuple[str, ...], safe: int, port: int) -> None:
+        self.nodes = nodes
+        self.safe = safe
+        self.port = port
+
+    @property
+    def text(self) -> str:
+        """It as the ledger has it, for fabric_of()."""
+        return " ".join((str(self.port), str(self.safe), *self.nodes))
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Fabric) and vars(self) == vars(other)
+
+    def __repr__(self) -> str:
+        return self.text
+
+    __hash__ = None  # type: ignore[assignment]  # compared, never a key
+
+
+def fabric_of(text: str) -> Fabric | None:
+    """What stands in the ledger, if a tree has one. Raises AttributeError and ValueError."""
+    if not text:
+        return None
+    port, safe, *nodes = text.split()
+    return Fabric(tuple(str(addresses.parse_subnet(one)) for one in nodes), int(safe), int(port))
+
+
 class Tree:
     """The parameters of the tree of an uplink and a direction.
 
     `capacity` and `reserve` are of the wire (bits per second), of which a frame takes `overhead` bytes more
     than its own. What is promised is layer 2 in full frames: on_wire() turns it into the other. `segment` is
     the largest frame (bytes) that offloaded packets become before the tree; with 0 they stay as they are.
+
+    With a `fabric` what goes to other nodes has classes of its own, whose ceilings these nodes grant. `peers`
+    has such a class's minor by the node's address; it is no configuration, and two trees are equal whatever
+    it is.
     """
 
     def __init__(
@@ -47,6 +85,7 @@ class Tree:
         overhead: int = ETHERNET_OVERHEAD,
         segment: int = 0,
         direction: str = EGRESS,
+        fabric: Fabric | None = None,
     ) -> None:
         self.uplink = uplink
         self.capacity = capacity
@@ -55,6 +94,8 @@ class Tree:
         self.overhead = overhead
         self.segment = segment
         self.direction = direction
+        self.fabric = fabric
+        self.peers: dict[int, int] = {}
 
     @property
     def key(self) -> TreeKey:
@@ -88,7 +129,7 @@ class Tree:
         return wire * FULL_FRAME // (FULL_FRAME + self.overhead)
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Tree) and vars(self) == vars(other)
+        return isinstance(other, Tree) and {**vars(self), "peers": {}} == {**vars(other), "peers": {}}
 
     __hash__ = None  # type: ignore[assignment]  # compared, never a key
 

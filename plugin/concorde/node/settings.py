@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from .. import links, names
+from .. import addresses, links, names
 from ..cni import shown
-from ..configuration import bits_per_second, flag, invalid, number, text
+from ..configuration import bits_per_second, flag, invalid, number, table, text
 from . import htb, uplinks
-from .records import ETHERNET_OVERHEAD, VXLAN_HEADERS, Tree
+from .records import ETHERNET_OVERHEAD, VXLAN_HEADERS, Fabric, Tree
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -18,16 +18,27 @@ if TYPE_CHECKING:
 DEFAULT_RESERVE = 0.02
 # sshd, the Kubernetes API server and the kubelet: without them nobody can repair a node.
 DEFAULT_PORTS = (22, 6443, 10250)
+FABRIC = "fabric"  # the key
+DEFAULT_AGENTS_PORT = 7473
+# Of the capacity: twenty nodes without a grant take half of a receiver's link.
+_SAFE_SHARE = 40
+_MOST_NETWORKS = 16
 _MOST_PORTS = 15  # a longer list is a mistake: it would be everybody's traffic
 
 
 class Settings:
     """The node's tree as this configuration wants it."""
 
-    def __init__(self, document: dict[str, Any], subnet: Callable[[], Subnet | None] = lambda: None) -> None:
+    def __init__(
+        self,
+        document: dict[str, Any],
+        subnet: Callable[[], Subnet | None] = lambda: None,
+        in_fabric: bool = False,
+    ) -> None:
         """Check the keys and ask the kernel for what they leave out. Raises CniError 7 and OSError.
 
-        `subnet` is asked for the pods' own where no uplink is written down.
+        `subnet` is asked for the pods' own where no uplink is written down; `in_fabric` says that other nodes
+        grant what is sent to them.
         """
         self.take_over = bool(flag(document, "takeOver"))
         encapsulation = number(document, "encapsulation", 0, 200)
@@ -45,9 +56,33 @@ class Settings:
             _ports(document),
             ETHERNET_OVERHEAD if overhead is None else overhead,
             frame if flag(document, "segment") else 0,
+            fabric=_fabric(document, capacity) if in_fabric else None,
         )
         if frame > htb.turn(self.tree):
             raise invalid("uplink", f"the capacity of {uplink} is too small for frames of {frame} bytes")
+
+
+def _fabric(document: dict[str, Any], capacity: int) -> Fabric:
+    given = table(document, FABRIC) or {}
+    nodes = given.get("nodes")
+    if not isinstance(nodes, list) or not 0 < len(nodes) <= _MOST_NETWORKS:
+        problem = f"{shown(nodes)} is not a list of 1 to {_MOST_NETWORKS} networks of nodes' addresses"
+        raise invalid(f"{FABRIC}.nodes", problem)
+    found = []
+    for index, one in enumerate(nodes):
+        try:
+            found.append(str(addresses.parse_subnet(one if isinstance(one, str) else "")))
+        except ValueError as error:
+            raise invalid(f"{FABRIC}.nodes[{index}]", f"{shown(one)} {error}") from error
+    try:
+        safe = text(given, "safeRate", "")
+        rate = bits_per_second(safe) if safe else capacity // _SAFE_SHARE
+    except ValueError as error:
+        raise invalid(f"{FABRIC}.safeRate", f"{shown(safe)} {error}") from error
+    if rate > capacity:
+        raise invalid(f"{FABRIC}.safeRate", f"{shown(safe)} is more than the capacity of {capacity} bit/s")
+    port = number(given, "port", 1, 65535)
+    return Fabric(tuple(found), rate // 8 * 8, DEFAULT_AGENTS_PORT if port is None else port)
 
 
 def _uplink(document: dict[str, Any], subnet: Callable[[], Subnet | None]) -> str:

@@ -1,13 +1,14 @@
 """The nftables tables: which sets, chains and elements there are to be, and their text.
 
 What they are for is said where they are listed: `marks` (whose packet has which class), `guard` (what a pod's
-port carries), `tunnels` (who may speak to a VTEP). Only rendering.
+port carries), `tunnels` (who may speak to a VTEP), `peers` (what
+goes to other nodes). Only rendering.
 """
 
 from __future__ import annotations
 
 from .. import names
-from . import connections, guard, limits, marks, shares, tunnels
+from . import connections, guard, limits, marks, peers, shares, tunnels
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -23,9 +24,10 @@ SETS: dict[tuple[str, str], tuple[str, str]] = {
     **tunnels.SETS,
     **shares.SETS,
     **connections.SETS,
+    **peers.SETS,
 }
 # What packets put into these is nobody's to compare.
-LEARNED = shares.LEARNED | connections.LEARNED
+LEARNED = shares.LEARNED | connections.LEARNED | peers.LEARNED
 # A chain hooks at one device: it is listed, and made and deleted with an attachment, as elements are.
 INGRESS = "ingress"
 
@@ -54,7 +56,7 @@ def chains(
 
     `tracked` as for tunnels.chains().
     """
-    return {**guard.chains(), **tunnels.chains(tracked), **marks.chains(trees)}
+    return {**guard.chains(), **tunnels.chains(tracked), **marks.chains(trees), **peers.chains(trees)}
 
 
 def comments(rules: Iterable[Rule]) -> list[str]:

@@ -18,8 +18,10 @@ from . import connections, shares, uplinks
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from .limits import Element, Rule
-    from .records import Entry
+    from .records import Entry, Tree
 
 _BOTH = {
     "tunnels": ("set", "type inet_service"),  # the VTEPs' ports
@@ -136,10 +138,15 @@ def devices(found: list[Element]) -> list[str]:
     return [text.strip('"') for family, name, text in found if (family, name) == ("ip", "vteps")]
 
 
-def read(*of_trees: str) -> list[Element]:
-    """The elements that the node's VTEPs, its default route and the trees' uplinks make. Raises OSError."""
+def read(trees: Iterable[Tree]) -> list[Element]:
+    """The elements that the node's VTEPs, its default route and the trees make. Raises OSError.
+
+    Agents' ports are as VTEPs': no pod and no container has anything to say there.
+    """
     found = rtnetlink.tunnels()
-    outside = {name for name in (*of_trees, uplinks.of_default_route() or "") if name}
+    trees = list(trees)
+    ports = {str(tree.fabric.port) for tree in trees if tree.fabric is not None}
+    outside = {name for name in (*(tree.uplink for tree in trees), uplinks.of_default_route() or "") if name}
     outside |= {tunnel.lower for tunnel in found if tunnel.lower}
     elements = []
     for family in ("ip", "ip6"):
@@ -148,5 +155,6 @@ def read(*of_trees: str) -> list[Element]:
             # Where nobody knows how its packets come, none may be taken for a stranger's.
             if outside:
                 elements.append((family, "tunnels", str(tunnel.port)))
+        elements += [(family, "tunnels", port) for port in sorted(ports)]
         elements += [(family, "underlays", f'"{name}"') for name in sorted(outside)]
     return elements

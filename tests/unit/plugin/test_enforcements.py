@@ -11,7 +11,7 @@ import pytest
 from concorde import configuration, enforcements, guarantees
 from concorde.cni import NOT_AVAILABLE, CniError
 from concorde.configuration import ENFORCEMENTS, Configuration
-from concorde.enforcements import node, none, pod
+from concorde.enforcements import fabric, node, none, pod
 from concorde.requests import Request
 from concorde.verbs.status import status
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from concorde.enforcements import Enforcement
 
 # As a list of Enforcement, so that the types are compared.
-OURS: dict[str, Enforcement] = {"pod": pod, "node": node, "none": none}
+OURS: dict[str, Enforcement] = {"pod": pod, "node": node, "none": none, "fabric": fabric}
 LATER = """\
 RESERVES = True
 TOOLS = ("no-such-tool",)
@@ -37,12 +37,18 @@ def test_every_word_of_the_configuration_is_a_module() -> None:
     assert {name: enforcements.load(name) for name in ENFORCEMENTS} == OURS
 
 
-def test_only_guarantees_of_node_are_kept_on_the_uplink() -> None:
-    assert [name for name in ENFORCEMENTS if enforcements.load(name).RESERVES] == ["node"]
+def test_only_guarantees_of_two_are_kept_on_the_uplink() -> None:
+    assert [name for name in ENFORCEMENTS if enforcements.load(name).RESERVES] == ["node", "fabric"]
 
 
 @pytest.mark.parametrize(
-    ("name", "loaded"), [("none", {"none"}), ("pod", {"pod"}), ("node", {"node", "pod"})]
+    ("name", "loaded"),
+    [
+        ("none", {"none"}),
+        ("pod", {"pod"}),
+        ("node", {"node", "pod"}),
+        ("fabric", {"fabric", "node", "pod"}),
+    ],
 )
 def test_no_other_enforcement_is_loaded(name: str, loaded: set[str]) -> None:
     code = (

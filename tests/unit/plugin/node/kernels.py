@@ -41,7 +41,11 @@ class NotingKernel:
         monkeypatch.setattr(tools, "run", noting("run"))
         monkeypatch.setattr(batches, "run", noting("batch"))
         monkeypatch.setattr(batches, "run_all", noting("batches"))
-        monkeypatch.setattr(tunnels, "read", lambda *uplinks: [("ip", "vteps", f'"of {" ".join(uplinks)}"')])
+        monkeypatch.setattr(
+            tunnels,
+            "read",
+            lambda trees: [("ip", "vteps", f'"of {" ".join(tree.uplink for tree in trees)}"')],
+        )
         monkeypatch.setattr(connections, "are_tracked", lambda: self.tracks)
         monkeypatch.setattr(nfnetlink, "has_chain", noting("chain"))
         monkeypatch.setattr(nfnetlink, "has_table", lambda _family: True)

@@ -31,7 +31,7 @@ def test_what_is_not_said_the_kernel_tells() -> None:
     assert (said.take_over, said.encapsulation) == (False, VXLAN_HEADERS)
     assert vars(said.tree) == {
         "uplink": "eth0", "capacity": 10 * GIGA, "reserve": 200_000_000, "ports": (22, 6443, 10250),
-        "overhead": 24, "segment": 0, "direction": "egress",
+        "overhead": 24, "segment": 0, "direction": "egress", "fabric": None, "peers": {},
     }  # fmt: skip
     assert tree(uplink="eth1")["capacity"] == GIGA
 

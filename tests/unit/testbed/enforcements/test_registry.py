@@ -17,9 +17,9 @@ class Fabric(Enforcement):
 
 
 @pytest.fixture
-def fabric(own_parts: None) -> None:
+def weave(own_parts: None) -> None:
     """Make it known for one test."""
-    registry.register(Kind("fabric", shares_links=True), Fabric)
+    registry.register(Kind("weave", shares_links=True), Fabric)
 
 
 @pytest.mark.parametrize("name", [*descriptions.shipped()])
@@ -33,16 +33,16 @@ def test_shaping_at_an_interface_goes_before_the_enforcement() -> None:
     assert isinstance(registry.of(addressed("places/vtep")), AtInterface)
 
 
-def test_one_from_outside_is_named_by_scenarios_like_any_other(fabric: None) -> None:
-    assert isinstance(registry.of(addressed("congested", "enforcement=fabric")), Fabric)
+def test_one_from_outside_is_named_by_scenarios_like_any_other(weave: None) -> None:
+    assert isinstance(registry.of(addressed("congested", "enforcement=weave")), Fabric)
 
 
-def test_its_kind_tells_the_rules_what_it_needs(fabric: None) -> None:
-    with pytest.raises(ScenarioError, match="enforcement fabric shares out the nodes' links"):
-        addressed("contmec", "enforcement=fabric")
+def test_its_kind_tells_the_rules_what_it_needs(weave: None) -> None:
+    with pytest.raises(ScenarioError, match="enforcement weave shares out the nodes' links"):
+        addressed("contmec", "enforcement=weave")
 
 
-def test_a_name_is_taken_once(fabric: None) -> None:
+def test_a_name_is_taken_once(weave: None) -> None:
     with pytest.raises(ValueError, match="there is an enforcement 'none' already"):
         registry.register(Kind("none"), Fabric)
     none = addressed("contmec", "enforcement=none")

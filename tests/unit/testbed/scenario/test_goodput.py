@@ -53,6 +53,6 @@ def test_small_datagrams_get_as_much_of_where_the_promise_is_kept(
 
 @pytest.mark.usefixtures("own_parts")
 def test_an_enforcement_on_the_link_may_count_the_overlays_headers() -> None:
-    enforcements.register(Kind("fabric", counts="underlay"))
-    experiment = scenario(enforcement="fabric")
+    enforcements.register(Kind("weave", counts="underlay"))
+    experiment = scenario(enforcement="weave")
     assert expected_goodput_of(experiment, experiment.flows[0]) == pytest.approx(1e8 * 1398 / 1514)

@@ -15,7 +15,7 @@ from testbed.scenario.words import Part
 from tests.paths import ROOT
 
 CONTMEC = ROOT / "scenarios" / "contmec.yaml"
-HERE = "settings.enforcement.fabric"
+HERE = "settings.enforcement.weave"
 
 
 class Fabric(Part):
@@ -26,12 +26,12 @@ class Fabric(Part):
 
 
 @pytest.fixture(autouse=True)
-def _fabric(own_parts: None) -> None:
-    registry.register(Kind("fabric", settings=Fabric()), Enforcement)
+def _weave(own_parts: None) -> None:
+    registry.register(Kind("weave", settings=Fabric()), Enforcement)
 
 
 def given(scenario: Scenario) -> tuple[Fabric, ...]:
-    return KINDS.handed("fabric", scenario.settings)
+    return KINDS.handed("weave", scenario.settings)
 
 
 def test_a_part_gets_what_is_said_with_the_rest_as_its_model_has_it() -> None:
@@ -42,10 +42,10 @@ def test_a_part_gets_what_is_said_with_the_rest_as_its_model_has_it() -> None:
 
 def test_a_file_says_the_same_and_a_recording_keeps_it(tmp_path: Path) -> None:
     file = tmp_path / "mine.yaml"
-    file.write_text(CONTMEC.read_text() + "settings: {enforcement: {fabric: {burst: 32}}}\n")
+    file.write_text(CONTMEC.read_text() + "settings: {enforcement: {weave: {burst: 32}}}\n")
     scenario = load(file)
     assert scenario == load(CONTMEC, [f"{HERE}.burst=32"])
-    assert "  enforcement:\n    fabric:\n      burst: 32\n" in render_yaml(scenario)
+    assert "  enforcement:\n    weave:\n      burst: 32\n" in render_yaml(scenario)
     assert parse(render_yaml(scenario)) == scenario
     file.write_text(render_yaml(scenario))
     assert load(file) == scenario
@@ -58,12 +58,12 @@ def test_nothing_is_said_of_settings_where_none_are_given() -> None:
 @pytest.mark.parametrize(
     ("override", "words"),
     [
-        ("settings.enforcment.fabric.burst=1", "settings.enforcment: no kind 'enforcment' (kinds: "),
-        ("settings.enforcment.fabric.burst=1", " (did you mean 'enforcement'?)"),
+        ("settings.enforcment.weave.burst=1", "settings.enforcment: no kind 'enforcment' (kinds: "),
+        ("settings.enforcment.weave.burst=1", " (did you mean 'enforcement'?)"),
         (
-            "settings.enforcement.fabrik.burst=1",
-            "settings.enforcement.fabrik: no enforcement 'fabrik' that has settings (there are: fabric) "
-            "(did you mean 'fabric'?)",
+            "settings.enforcement.waeve.burst=1",
+            "settings.enforcement.waeve: no enforcement 'waeve' that has settings (there are: weave) "
+            "(did you mean 'weave'?)",
         ),
         (
             "settings.enforcement.pod.burst=1",
@@ -92,8 +92,8 @@ def test_all_that_is_wrong_is_named_at_once() -> None:
 
 def test_what_a_recording_sets_of_a_part_that_is_not_there_is_said() -> None:
     text = render_yaml(load(CONTMEC, [f"{HERE}.burst=32"]))
-    del KINDS["fabric"]
-    with pytest.raises(ValueError, match="no enforcement 'fabric' that has settings"):
+    del KINDS["weave"]
+    with pytest.raises(ValueError, match="no enforcement 'weave' that has settings"):
         parse(text)
 
 

@@ -1,0 +1,78 @@
+"""What goes to other nodes without a promise: whose class a packet belongs to, and what is counted.
+
+Only nft's sets, chains and elements. An overlay's packets are for the node that they are sent to, and others
+for the next hop, where that is a node of the fabric. `peers` has the classes of nodes whose grant is fresh:
+its elements end in the kernel, and what has none is of the class with the safe rate (`htb.SAFE`), whether
+this node's agent lives or not. What waits for a grant is counted in `asked`, what promised classes send in
+`sent`, and what came in `arrived`, of nodes one by one and of all others at 0.0.0.0; all for a second.
+
+It comes after the chains that give pods' packets their classes (`marks`), which an encapsulated packet keeps.
+"""
+
+from __future__ import annotations
+
+from .htb import CONTROL, FIRST_MINOR, LAST_MINOR, SAFE, handle
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from .limits import Rule
+    from .records import Tree
+
+PEERS, SENT, ASKED, ARRIVED = "peers", "sent", "asked", "arrived"
+_COUNTED = "flags dynamic,timeout; timeout 1s; size 65536; counter"
+SETS = {
+    ("ip", PEERS): ("map", "type ipv4_addr : classid; flags timeout"),
+    ("ip", SENT): ("set", f"type ipv4_addr . classid; {_COUNTED}"),
+    ("ip", ASKED): ("set", f"type ipv4_addr; {_COUNTED}"),
+    ("ip", ARRIVED): ("set", f"type ipv4_addr; {_COUNTED}"),
+}
+# Packets, or the agent every few milliseconds, put elements into these.
+LEARNED = frozenset(SETS)
+_LEAVING = "type filter hook postrouting priority 60"
+# After fragments are put together, and before anything else looks (NF_IP_PRI_RAW is -300).
+_COMING = "type filter hook prerouting priority -290"
+_DESTINATION, _NEXT_HOP = "ip daddr", "rt ip nexthop"
+_OTHERS = "0.0.0.0"
+# In alphabetical order none is removed before what leads there.
+CHAINS = frozenset({("ip", "arriving"), ("ip", "fabric"), ("ip", "through"), ("ip", "towards")})
+
+
+def chains(trees: Sequence[Tree]) -> dict[tuple[str, str], tuple[str, list[Rule]]]:
+    """The chains of a fabric; none without."""
+    leaving, coming = [], []
+    for tree in trees:
+        if tree.fabric is None:
+            continue
+        nodes = f"{{ {', '.join(tree.fabric.nodes)} }}"
+        out, into = f'oifname "{tree.uplink}"', f'iifname "{tree.uplink}"'
+        agents = f"{out} meta skuid 0 udp dport {tree.fabric.port}"
+        leaving += [
+            (f"{agents} meta priority set {handle(CONTROL)} return", "agents among themselves"),
+            (f"{out} {_DESTINATION} {nodes} goto towards", "to a node"),
+            (f"{out} {_NEXT_HOP} {nodes} goto through", "to a pod behind one"),
+        ]
+        coming += [
+            (f"{into} ip saddr {nodes} update @{ARRIVED} {{ ip saddr }} return", "from a node"),
+            (f"{into} update @{ARRIVED} {{ {_OTHERS} }}", "from elsewhere"),
+        ]
+    if not leaving:
+        return {}
+    return {
+        ("ip", "towards"): ("", _classes(_DESTINATION)),
+        ("ip", "through"): ("", _classes(_NEXT_HOP)),
+        ("ip", "fabric"): (_LEAVING, leaving),
+        ("ip", "arriving"): (_COMING, coming),
+    }
+
+
+def _classes(node: str) -> list[Rule]:
+    """What becomes of a packet to a node; `node` is how nft says which."""
+    promised = f"meta priority >= {handle(FIRST_MINOR)} meta priority <= {handle(LAST_MINOR)}"
+    return [
+        (f"meta priority {handle(CONTROL)} return", "control traffic"),
+        (f"{promised} update @{SENT} {{ {node} . meta priority }} return", "promised"),
+        (f"meta priority set {node} map @{PEERS} return", "granted"),
+        (f"meta priority set {handle(SAFE)} update @{ASKED} {{ {node} }}", "not granted"),
+    ]
