@@ -6,10 +6,9 @@ inside VXLAN too where the kernel can (Linux 6.17), and so a gigabit takes some 
 second. Each direction has one queue, in the order of arrival. A link's rate is not the relay's: it is at the
 TAP (testbed.links.trunks), before the packets get here.
 
-It says how late it was itself. A packet is late by what passes between the moment at which it was due and
-its leaving, and by what it may have waited unread: since it was last looked, and while this process wanted a
-processor and had none (``/proc/self/schedstat``, kernel Documentation/scheduler/sched-stats.rst), or slept
-longer than it meant to, as a stopped one does. That is the most it can be, not the least.
+It says how late it was itself. When a packet came, the kernel notes in a ring of memory that it shares with
+this program (Documentation/networking/packet_mmap.rst). So it is due by when it came, not by when somebody
+read it, and nothing has to be read in a hurry; late is what leaves later than that.
 
 Run as a program, as root of the network that has the TAPs, with the standard library alone:
 
@@ -23,6 +22,7 @@ import ctypes
 import errno
 import fcntl
 import json
+import mmap
 import os
 import select
 import socket
@@ -31,6 +31,7 @@ import sys
 import time
 from collections import deque
 from contextlib import suppress
+from typing import Protocol
 
 # <linux/if_tun.h>
 TUNSETIFF, TUNSETOFFLOAD, TUNSETVNETHDRSZ = 0x400454CA, 0x400454D0, 0x400454D8
@@ -42,38 +43,89 @@ IFF_TAP, IFF_NO_PI, IFF_VNET_HDR = 0x0002, 0x1000, 0x4000
 OFFLOADS = ((0x0F | 0x60 | 0x180, 24), (0x0F | 0x60, 10), (0x0F, 10))
 LARGEST = 2**16 + 2**10  # bytes of a packet with all headers: GSO_LEGACY_MAX_SIZE in <linux/netdevice.h>
 
+# <linux/if_packet.h>
+SOL_PACKET, PACKET_RX_RING, PACKET_VERSION, TPACKET_V2 = 263, 5, 10, 1
+# tpacket2_hdr: tp_status, tp_len, tp_snaplen, tp_mac, tp_net, tp_sec, tp_nsec
+NOTE = struct.Struct("=IIIHHII")
+NOTED, UNUSED = 1, bytes(4)  # TP_STATUS_USER; TP_STATUS_KERNEL, by which a slot is given back
+# A slot holds the note, the address after it and one byte of the packet. There are more slots than a TAP
+# holds packets (testbed.links.trunks.UNREAD_PACKETS), or as many more as it then drops.
+SLOT, SLOTS, BLOCK = 128, 4096, 2**16
+SO_ATTACH_FILTER = 26  # <asm-generic/socket.h>
+# What the kernel hands over (PACKET_OUTGOING, at SKF_AD_OFF + SKF_AD_PKTTYPE in <linux/filter.h>), and one
+# byte of it; not what is written to the TAP.
+HANDED_OVER = ((0x28, 0, 0, 0xFFFFF004), (0x15, 0, 1, 4), (0x06, 0, 0, 1), (0x06, 0, 0, 0))
+# A packet is noted before it can be read, a processor that was taken away in between apart. What was noted
+# so long before the TAP was last found empty is of one that the TAP has dropped.
+STALE_NS = 1_000_000
+
 PR_SET_TIMERSLACK = 29  # <linux/prctl.h>
 LATE = 10  # a frame is late if it is later than this part of the delay
-# After a look at what there is to read, the next one is no sooner than this part of the delay. Who looks at
-# each frame by itself, as fast as they come, has no time for anything else, nor leaves any to others.
-PAUSE = 50
+# After a look at what there is to read, the next one is no sooner than this part of the delay, and at most
+# so long. Who looks at each frame by itself, as fast as they come, has no time for anything else, nor
+# leaves any to others.
+PAUSE, LONGEST_PAUSE_NS = 10, 1_000_000
 # Lateness is counted by how many times 1 us must be doubled to exceed it.
 STEPS = 24
-# Frames that are read and written before there is a look at what else there is to do: reading first, so that
-# no frame is taken for later than it came.
+# Frames that are read and written before there is a look at what else there is to do.
 TAKEN_AT_ONCE, GIVEN_AT_ONCE = 512, 16
 # A processor that was idle takes some 70 us to wake, a busy one less. So it is to be woken earlier by what it
 # was late of late, though not by more than this; and by a little more where it sleeps so long that to look
 # around until a frame is due costs next to nothing.
 MOST_EARLY_NS, LONG_NS, SPARE_NS = 200_000, 1_000_000, 50_000
-# Longest sleep: a process that was stopped and then woken cannot tell when a packet came, only since when it
-# slept longer than it meant to.
-NAP_NS = 10_000_000
+NAP_NS = 1_000_000_000  # longest sleep, where there is nothing to do
 FRAME_BYTES = 256  # what a frame takes in memory beside its bytes
 ASK_SECONDS = 5.0
+
+
+class Arrivals(Protocol):
+    """When packets came."""
+
+    def next(self, since: int) -> int:
+        """Return when the packet that was just read came, not before ``since``, by the monotonic clock."""
+
+
+class Notes:
+    """What the kernel notes of the packets that it hands over at a device, one after another."""
+
+    def __init__(self, device: str) -> None:
+        self._socket = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, 0)  # hears nothing until it is bound
+        program = ctypes.create_string_buffer(b"".join(struct.pack("=HBBI", *line) for line in HANDED_OVER))
+        attached = struct.pack("HP", len(HANDED_OVER), ctypes.addressof(program))
+        self._socket.setsockopt(socket.SOL_SOCKET, SO_ATTACH_FILTER, attached)
+        self._socket.setsockopt(SOL_PACKET, PACKET_VERSION, TPACKET_V2)
+        ring = struct.pack("=IIII", BLOCK, SLOT * SLOTS // BLOCK, SLOT, SLOTS)
+        self._socket.setsockopt(SOL_PACKET, PACKET_RX_RING, ring)
+        self._slots = mmap.mmap(self._socket.fileno(), SLOT * SLOTS)
+        self._socket.bind((device, 3))  # ETH_P_ALL
+        self._at = 0
+
+    def next(self, since: int) -> int:
+        """Return when the packet that was just read came; ``since`` if that was not noted."""
+        ahead = time.time_ns() - time.monotonic_ns()
+        while True:
+            status, _, _, _, _, seconds, nanoseconds = NOTE.unpack_from(self._slots, self._at)
+            if not status & NOTED:
+                return since
+            self._slots[self._at : self._at + len(UNUSED)] = UNUSED
+            self._at = (self._at + SLOT) % (SLOT * SLOTS)
+            came = int(seconds * 10**9 + nanoseconds - ahead)
+            if came > since - STALE_NS:
+                return came
 
 
 class Direction:
     """What goes one way: the queue, and how late it was."""
 
-    def __init__(self, source: int, sink: int, device: str, most_bytes: int) -> None:
+    def __init__(self, source: int, sink: int, device: str, most_bytes: int, arrivals: Arrivals) -> None:
         self.source = source
         self.sink = sink
         self.device = device  # that the kernel hands over from
-        self.queue: deque[tuple[int, int, bytes]] = deque()  # when due, when late counts from, the frame
+        self.queue: deque[tuple[int, bytes]] = deque()  # when due, the frame
         self.held = 0  # bytes
         self.looked = time.monotonic_ns()  # when nothing was left to read
         self._most = most_bytes
+        self._arrivals = arrivals
         self._unread = unread(device)
         self.begin()
 
@@ -82,25 +134,25 @@ class Direction:
         self.frames = self.late = self.dropped = self.worst = 0
         self.lateness = [0] * STEPS
 
-    def take(self, delay: int, arrived: int, waited: int) -> None:
-        """Read what is there: the first came ``waited`` nanoseconds ago, and none before ``arrived``."""
-        since, delay = arrived + delay, delay - waited
+    def take(self, delay: int) -> None:
+        """Read what is there."""
         for _ in range(TAKEN_AT_ONCE):
+            before = time.monotonic_ns()
             try:
                 frame = os.read(self.source, LARGEST)
             except BlockingIOError:
-                self.looked = time.monotonic_ns()
+                self.looked = before
                 return
             except OSError as error:
                 if error.errno != errno.EINVAL:  # the device is not there any more
                     raise
-                self.dropped += 1  # a packet that the header before it has no words for
-                continue
-            if self.held > self._most:
+                frame = b""  # a packet that the header before it has no words for
+            came = self._arrivals.next(self.looked)
+            if not frame or self.held > self._most:
                 self.dropped += 1
                 continue
             self.held += len(frame) + FRAME_BYTES
-            self.queue.append((time.monotonic_ns() + delay, since, frame))
+            self.queue.append((min(came, time.monotonic_ns()) + delay, frame))
 
     def give(self, now: int, late: int) -> int:
         """Write what is due, and return the time it then is."""
@@ -108,13 +160,13 @@ class Direction:
         for _ in range(GIVEN_AT_ONCE):
             if not queue or queue[0][0] > now:
                 break
-            _, since, frame = queue.popleft()
+            due, frame = queue.popleft()
             self.held -= len(frame) + FRAME_BYTES
             try:
                 os.write(self.sink, frame)
             except OSError:  # no room in the kernel, or nothing it takes for a packet
                 self.dropped += 1
-            behind = now - since
+            behind = now - due
             self.frames += 1
             if behind > late:
                 self.late += 1
@@ -170,30 +222,13 @@ def punctual() -> None:
         os.sched_setscheduler(0, os.SCHED_RR, os.sched_param(1))
 
 
-class Waiting:
-    """How long this process was kept from running, in nanoseconds; 0 where the kernel does not tell."""
-
-    def __init__(self) -> None:
-        try:
-            self._file: int | None = os.open("/proc/self/schedstat", os.O_RDONLY | os.O_CLOEXEC)
-        except OSError:
-            self._file = None
-        self._before = self._read()
-
-    def since(self) -> int:
-        """Return how long it was since this was asked last."""
-        before, self._before = self._before, self._read()
-        return self._before - before
-
-    def _read(self) -> int:
-        return 0 if self._file is None else int(os.pread(self._file, 64, 0).split()[1])
-
-
 def serve(path: str, near: str, far: str, delay: int, most_bytes: int) -> None:
     """Carry packets between two TAPs, each ``delay`` nanoseconds later, and answer who asks."""
     punctual()
+    notes = Notes(near), Notes(far)  # before there is anything to note
     ends = opened(near), opened(far)
-    out, back = Direction(*ends, near, most_bytes), Direction(*ends[::-1], far, most_bytes)
+    out = Direction(*ends, near, most_bytes, notes[0])
+    back = Direction(*ends[::-1], far, most_bytes, notes[1])
     asked = socket.socket(socket.AF_UNIX)
     asked.bind(path)
     asked.listen()
@@ -204,8 +239,8 @@ def serve(path: str, near: str, far: str, delay: int, most_bytes: int) -> None:
 def carry(out: Direction, back: Direction, asked: socket.socket, delay: int) -> None:
     """Carry packets both ways until this process is killed."""
     watched = (out.source, back.source, asked.fileno())
-    waiting, clock = Waiting(), time.monotonic_ns
-    late, pause = delay // LATE, delay // PAUSE
+    clock = time.monotonic_ns
+    late, pause = delay // LATE, min(delay // PAUSE, LONGEST_PAUSE_NS)
     early = look_again = 0
     while True:
         now = back.give(out.give(clock(), late), late)
@@ -214,21 +249,13 @@ def carry(out: Direction, back: Direction, asked: socket.socket, delay: int) -> 
         nap = nap if looking else min(nap, look_again - now)
         ready, _, _ = select.select(watched if looking else (), (), (), nap / 1e9)
         woken = clock()
-        waited, overslept = waiting.since(), max(0, woken - now - nap)
         if nap and not ready:
-            early += (min(overslept, MOST_EARLY_NS) - early) >> 3
-        if not looking:
-            continue
+            early += (min(max(0, woken - now - nap), MOST_EARLY_NS) - early) >> 3
         if ready:
             look_again = woken + pause
-        # What came while this slept had to wait for as long as it should not have slept any more; what came
-        # before, since it was last looked.
-        asleep = max(0, woken - now - max(waited, overslept))
         for one in (out, back):
             if one.source in ready:
-                one.take(delay, one.looked + asleep, min(waited, MOST_EARLY_NS))
-            else:
-                one.looked = woken
+                one.take(delay)
         if asked.fileno() in ready:
             answer(asked, out, back)
 

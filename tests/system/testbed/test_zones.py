@@ -16,6 +16,7 @@ import pytest
 
 from testbed.access.place import Node, Place
 from testbed.assembly import assemble
+from testbed.links import relay as relay_program
 from testbed.links import trunks
 from testbed.links.trunks import Counted, Delayed
 from testbed.scenario import load
@@ -184,6 +185,39 @@ def test_pods_reach_each_other_across_the_trunk(apart: Testbed) -> None:
     least = re.search(r"= ([\d.]+)/", done.stdout)
     assert least
     assert float(least[1]) >= 2 * DELAY * 1000 - 0.5
+
+
+# The kernel's own frames, IPv6's, come as well, and are noted.
+NOTES = """
+import json, os, socket, subprocess, sys, time
+sys.path.insert(0, sys.argv[1])
+import relay
+tap = relay.opened("noted")
+notes = relay.Notes("noted")
+subprocess.run(["ip", "link", "set", "noted", "up"], check=True)
+out = socket.socket(socket.AF_PACKET, socket.SOCK_RAW)
+out.bind(("noted", 0))
+spans, begun = {}, time.monotonic_ns()
+for number in range(40):
+    frame = bytes([number]) * 12 + b"\\x88\\xb5" + bytes(30 * number)
+    before = time.monotonic_ns()
+    out.send(frame)
+    spans[frame] = before, time.monotonic_ns()
+    os.write(tap, bytes(24) + frame)
+inside = []
+while spans:
+    frame, came = os.read(tap, 65536), notes.next(begun)
+    for header in (24, 10):
+        if span := spans.pop(frame[header:], None):
+            inside.append(span[0] <= came <= span[1])
+print(json.dumps(inside))
+"""
+
+
+def test_the_kernel_notes_when_it_handed_over_each_frame_however_late_it_is_read(apart: Testbed) -> None:
+    directory = str(Path(relay_program.__file__).parent)
+    said = switch(apart).run([*PYTHON, "-c", NOTES, directory], timeout=PATIENCE).json()
+    assert said == [True] * 40
 
 
 SENDS = """
