@@ -28,8 +28,8 @@ STEPS = (
     ("state_files.py", "LEDGER_VERSION = 8", "LEDGER_VERSION = 9"),
     (
         "node/migration.py",
-        "take_over, retire)",
-        'take_over, retire, ("ALTER TABLE attachment ADD COLUMN later INTEGER",))',
+        "*_LATER, retire)",
+        '*_LATER, retire, ("ALTER TABLE attachment ADD COLUMN later INTEGER",))',
     ),
 )
 

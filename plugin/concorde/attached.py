@@ -69,7 +69,8 @@ def of_cache(network: str, kept: Kept, ports: dict[str, Port]) -> Attached | Non
         if link is None:
             return None
         mtu = link.mtu
-    terms = guarantees.terms(configuration, mtu, enforcements.load(configuration.enforcement).RESERVES)
+    enforcement = enforcements.load(configuration.enforcement)
+    terms = guarantees.terms(configuration, mtu, enforcement.RESERVES, enforcement.RECEIVES)
     lease = Lease(kept.container, kept.interface, terms, link, kept.pod)
     return Attached(network, lease, configuration, found, kept.netns)
 

@@ -75,6 +75,14 @@ def write(descriptor: int, content: bytes) -> None:
         content = content[os.write(descriptor, content) :]
 
 
+def warn(text: str) -> None:
+    """Say on standard error what is no part of an answer; nobody has to hear it."""
+    try:  # noqa: SIM105 - importing contextlib costs a millisecond
+        write(2, f"{text}\n".encode(errors="replace"))
+    except OSError:
+        pass
+
+
 def in_words(error: Exception) -> str:
     """An error, of the system without Python's decoration."""
     text, file = getattr(error, "strerror", None) or str(error), getattr(error, "filename", None)

@@ -88,7 +88,9 @@ def notes(network: dict[str, Any]) -> list[str]:
     found = shares.narrow()
     for document, follows in _ours(network):
         one = Configuration(document)
-        found += surroundings.notes(one, enforcements.load(one.enforcement).on_uplink(one), not follows)
+        enforcement = enforcements.load(one.enforcement)
+        found += surroundings.notes(one, enforcement.on_uplink(one), not follows)
+        found += filter(None, [enforcement.absent(one)])
     return found
 
 

@@ -27,8 +27,8 @@ class Link:
 class Terms:
     """What was promised and what keeping it takes.
 
-    `guarantee`, `answers` and `ceiling` are the promise in bits per second, `rate` (bits per second of layer
-    2) and `burst` (bytes) the class's; each is None where there is none.
+    `guarantee`, `answers`, `ingress` (of what it receives) and `ceiling` are the promise in bits per second,
+    `rate` (bits per second of layer 2) and `burst` (bytes) the class's; each is None where there is none.
     """
 
     def __init__(
@@ -39,6 +39,7 @@ class Terms:
         rate: int | None,
         burst: int | None,
         answers: int | None = None,
+        ingress: int | None = None,
     ) -> None:
         self.enforcement = enforcement
         self.guarantee = guarantee
@@ -46,6 +47,12 @@ class Terms:
         self.rate = rate
         self.burst = burst
         self.answers = answers
+        self.ingress = ingress
+
+    @property
+    def promises(self) -> bool:
+        """Whether anything is promised on the node's link; a ceiling is not."""
+        return bool(self.guarantee or self.answers or self.ingress)
 
     def __str__(self) -> str:
         return ", ".join(f"{name} {value}" for name, value in vars(self).items())
@@ -68,12 +75,15 @@ class Lease:
 
 
 def lease_of(row: tuple[Any, ...]) -> Lease:
-    """The lease of a row. Raises AttributeError, TypeError and ValueError for what ADD never wrote."""
+    """The lease of a row, which a version before left without what is promised to what the pod receives.
+
+    Raises AttributeError, TypeError and ValueError for what ADD never wrote.
+    """
     _, container, interface, enforcement, *rest = row
-    numbers, (subnet, bridge, host_veth) = rest[:7], rest[7:]
+    numbers, (subnet, bridge, host_veth), received = rest[:7], rest[7:10], rest[10:]
     if not (names.is_identifier(container) and names.is_interface(interface) and enforcement in ENFORCEMENTS):
         raise ValueError
-    if not all(number is None or isinstance(number, int) for number in numbers):
+    if not all(number is None or isinstance(number, int) for number in (*numbers, *received)):
         raise ValueError
     mtu, address = numbers[5:]
     link = None
@@ -83,4 +93,4 @@ def lease_of(row: tuple[Any, ...]) -> Lease:
         if not 0 <= address < 1 << 32:
             raise ValueError
         link = Link(interface, mtu, address, addresses.parse_subnet(subnet), bridge, host_veth)
-    return Lease(container, interface, Terms(enforcement, *numbers[:5]), link)
+    return Lease(container, interface, Terms(enforcement, *numbers[:5], *received), link)

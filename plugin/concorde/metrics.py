@@ -20,7 +20,7 @@ from edge import netlink as nl
 
 from . import VERSION
 from .node import htb
-from .node.records import of_tree, promised
+from .node.records import INGRESS, of_tree, promised
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -140,6 +140,15 @@ class Families:
         self.answers = _gauge(
             "concorde_answers_bits_per_second", "What acknowledgements are guaranteed, as it was given."
         )
+        self.ingress = _gauge(
+            "concorde_ingress_bits_per_second", "What it receives is guaranteed, as it was given."
+        )
+        self.ingress_promised = _gauge(
+            "concorde_downlink_promised_bits_per_second", "What all guarantees of what is received take."
+        )
+        self.ingress_free = _gauge(
+            "concorde_downlink_free_bits_per_second", "What may still be promised of what is received."
+        )
         self.rate = _gauge("concorde_class_rate_bits_per_second", "What a class is sure of, as it counts.")
         self.ceil = _gauge("concorde_class_ceil_bits_per_second", "What a class never exceeds, as it counts.")
         self.sent_bytes = _counter("concorde_class_sent_bytes", "Bytes of layer 2 a class has sent.")
@@ -228,6 +237,8 @@ def _tell_attachments(
             families.guarantee.add(labelled(_who(entry)), terms.guarantee)
         if terms is not None and terms.answers is not None:
             families.answers.add(labelled(_who(entry)), terms.answers)
+        if terms is not None and terms.ingress is not None:
+            families.ingress.add(labelled(_who(entry)), terms.ingress)
         if terms is not None and terms.rate is not None and counters is not None:
             labels = _class_labels("pod", entry.interface, _POD_CLASS, entry)
             families.add_class(labels, terms.rate, terms.rate, counters)
@@ -242,6 +253,10 @@ def _tell_uplink(families: Families, tree: Tree, entries: list[Entry], uplink: d
     families.reserve.add(device, tree.reserve)
     families.promised.add(device, total)
     families.free.add(device, max(0, tree.promisable - total))
+    if tree.fabric is not None:  # elsewhere nothing is promised of what arrives
+        received = promised(entries, INGRESS)
+        families.ingress_promised.add(device, received)
+        families.ingress_free.add(device, max(0, tree.downlink.promisable - received))
     of_pods: dict[int, Entry | None] = {minor: entry for entry in entries for minor in htb.minors(entry)}
     for minor, owner in {**of_pods, **dict.fromkeys(_KINDS)}.items():
         name = htb.handle(minor)

@@ -12,6 +12,8 @@ CAPABILITY = "io.kubernetes.cri.pod-annotations"
 OURS = "concorde.contmec.dev/"
 GUARANTEE = OURS + "egress-guarantee"
 ANSWERS = OURS + "answers-guarantee"
+INGRESS = OURS + "ingress-guarantee"
+PROMISES = GUARANTEE, ANSWERS, INGRESS
 
 
 def of(document: dict[str, Any]) -> dict[str, Any]:
@@ -23,7 +25,7 @@ def promises(given: dict[str, Any]) -> dict[str, str]:
     """The annotations that promise something to a further interface, each with that interface's name."""
     found = {}
     for name in given:
-        for kind in (GUARANTEE, ANSWERS):
+        for kind in PROMISES:
             if name.startswith(f"{kind}."):
                 found[name] = name[len(kind) + 1 :]
     return found

@@ -15,6 +15,7 @@ from .cni import (
     CniError,
     in_words,
     require_version,
+    warn,
     write,
 )
 
@@ -66,10 +67,7 @@ class Program:
                 self.undo(added)
             except Exception as failure:
                 text += f"; undoing ADD failed: {_as_cni_error(failure).msg}"
-        try:  # noqa: SIM105 - importing contextlib costs a millisecond
-            write(2, f"{text}\n".encode(errors="replace"))
-        except OSError:
-            pass
+        warn(text)
         return 1
 
 

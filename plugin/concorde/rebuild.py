@@ -209,10 +209,11 @@ def _reconcile(trees: list[Tree], written: list[Entry], said: list[str]) -> None
         said += _abandoned(written)
         if not (written or remains.elements()):  # those of the gone are nobody's by now
             return
-    for tree in trees:
-        excess = promised(of_tree(tree, written)) - tree.promisable
+    for link in (one for tree in trees for one in (tree, tree.downlink)):
+        excess = promised(of_tree(link, written), link.direction) - link.promisable
         if excess > 0:
-            said.append(f"more is promised on {tree.uplink} than it has, by {rate(excess)}")
+            received = " of what is received" if link == link.downlink else ""
+            said.append(f"more is promised on {link.uplink}{received} than it has, by {rate(excess)}")
     try:
         said += [f"repaired: {text}" for text in kernel.repair(trees, written)]
     except CniError as error:

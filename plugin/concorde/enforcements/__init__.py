@@ -20,11 +20,13 @@ if TYPE_CHECKING:
         """What the verbs, the installer and `rebuild` ask; STATUS stands for the installer too.
 
         `RESERVES` says whether a guarantee is kept on the node's uplink. It is then a class of the node's
-        tree, which outlives the pod's interface, and at the interface only a ceiling is kept. `TOOLS` are
-        the programs it runs, `QDISCS` the kinds of queues it makes.
+        tree, which outlives the pod's interface, and at the interface only a ceiling is kept. `RECEIVES` says
+        whether it keeps promises of what pods receive, too. `TOOLS` are the programs it runs, `QDISCS` the
+        kinds of queues it makes.
         """
 
         RESERVES: bool
+        RECEIVES: bool
         TOOLS: tuple[str, ...]
         QDISCS: tuple[str, ...]
 
@@ -32,6 +34,12 @@ if TYPE_CHECKING:
             """The keys that say how promises are kept on the uplink; None if not there. Raises CniError 7.
 
             For ADD, CHECK, STATUS and `rebuild`.
+            """
+
+        def absent(self, network: Configuration) -> str:
+            """What is to run on the node for promises of what pods receive, and does not, in words; or "".
+
+            Where that is so, an ADD with such a promise is to be tried again, and STATUS warns.
             """
 
         def install(self, network: Configuration, lease: Lease, entry: Entry, netns: str) -> None:

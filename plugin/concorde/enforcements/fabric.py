@@ -14,9 +14,9 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from ..configuration import Configuration
 
-RESERVES = True
+RESERVES = RECEIVES = True
 TOOLS, QDISCS = node.TOOLS, node.QDISCS
-install, remove, check = node.install, node.remove, node.check
+absent, install, remove, check = node.absent, node.install, node.remove, node.check
 
 
 def on_uplink(network: Configuration) -> Settings | None:

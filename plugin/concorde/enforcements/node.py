@@ -18,9 +18,11 @@ if TYPE_CHECKING:
     from ..node.records import Entry
 
 RESERVES = True
+RECEIVES = False
 TOOLS: tuple[str, ...] = ("tc",)
 QDISCS: tuple[str, ...] = ("htb", "tbf", "bfifo")
 remove, check = pod.remove, pod.check  # of the ceiling
+absent = pod.absent
 
 
 def on_uplink(network: Configuration) -> Settings | None:

@@ -9,12 +9,18 @@ if TYPE_CHECKING:
     from ..node.records import Entry
 
 RESERVES = False
+RECEIVES = False
 TOOLS: tuple[str, ...] = ()
 QDISCS: tuple[str, ...] = ()
 
 
 def on_uplink(network: Identity) -> None:
     """Nothing is promised there."""
+
+
+def absent(network: Identity) -> str:
+    """Nothing has to run."""
+    return ""
 
 
 def install(network: Identity, lease: Lease, entry: Entry, netns: str) -> None:

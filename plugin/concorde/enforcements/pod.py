@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from ..node.records import Entry
 
 RESERVES = False
+RECEIVES = False
 TOOLS: tuple[str, ...] = ("tc",)
 QDISCS: tuple[str, ...] = ("htb",)
 _OURS = 1 << 16, 1  # 1: and its default class
@@ -25,6 +26,11 @@ _OURS = 1 << 16, 1  # 1: and its default class
 
 def on_uplink(network: Identity) -> None:
     """Nothing is promised there."""
+
+
+def absent(network: Identity) -> str:
+    """Nothing has to run."""
+    return ""
 
 
 def install(network: Identity, lease: Lease, entry: Entry, netns: str) -> None:

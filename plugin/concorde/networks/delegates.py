@@ -149,7 +149,7 @@ def _of(network: Network, plugin: dict[str, Any], error: CniError) -> CniError:
     where = f"{network['interface']} ({network['name']}): {plugin['type']}"
     said = error.msg
     if plugin["type"] == TYPE:  # which knows of one interface, and so of no other's annotations
-        for kind in (pod_annotations.GUARANTEE, pod_annotations.ANSWERS):
+        for kind in pod_annotations.PROMISES:
             annotation = pod_annotations.path(f"{kind}.{network['interface']}")
             said = said.replace(pod_annotations.path(kind), annotation)
             if error.code == NO_BANDWIDTH and kind == pod_annotations.GUARANTEE:

@@ -208,18 +208,18 @@ def entry_of(network: Configuration, lease: Lease, settings: Settings | None, ne
     terms = lease.terms
     if settings is None:
         return entry
-    entry.uplink, entry.direction = settings.tree.key
-    entry.ceil = settings.tree.capacity
-    if not (terms.guarantee or terms.answers):
+    entry.uplink, entry.ceil = settings.tree.uplink, settings.tree.capacity
+    if not terms.promises:
         return entry
     if entry.address is None or not entry.host_interface:
         raise invalid("prevResult", "a guarantee needs an IPv4 address and the node's end of the interface")
     if switched:
         raise invalid("prevResult", f"a guarantee needs packets that the node routes, not {switched}")
     mtu = network.node_mtu() if lease.link is None else lease.link.mtu
-    entry.guarantee, entry.answers = terms.guarantee, terms.answers
+    entry.guarantee, entry.answers, entry.ingress = terms.guarantee, terms.answers, terms.ingress
     given = network.count, mtu, settings.encapsulation
     entry.rate = uplink_rate(terms.guarantee or 0, *given) + uplink_rate(terms.answers or 0, *given)
+    entry.inward = uplink_rate(terms.ingress or 0, *given)
     if terms.ceiling is not None:
         entry.ceil = min(entry.ceil, uplink_rate(terms.ceiling, *given))
     entry.ceil = max(entry.rate, entry.ceil)

@@ -21,7 +21,7 @@ from ..database import Conflict, Database, damaged
 from ..leases import lease_of
 from ..locks import NetworkLock, NodeLock
 from . import htb, messages
-from .records import EGRESS, Entry, Tree, fabric_of, of_tree, promised
+from .records import EGRESS, INGRESS, Entry, Tree, fabric_of, of_tree, promised
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -59,13 +59,13 @@ TABLES = (
         network TEXT NOT NULL,
         container TEXT NOT NULL,
         interface TEXT NOT NULL,
-        direction TEXT NOT NULL,    -- egress: of what the pod sends
+        direction TEXT NOT NULL,    -- egress: of what the pod sends; ingress: receives, which has no class
         peer TEXT NOT NULL,         -- to whom; empty: to anybody
         guarantee INTEGER,          -- this and the next two in bits per second as promised
         answers INTEGER,            -- for acknowledgements of what others send
         ceiling INTEGER,
-        uplink TEXT,                -- whose tree has its classes; null while none has
-        rate INTEGER NOT NULL,      -- what guarantee and answers take there
+        uplink TEXT,                -- of which link it is; null while of none
+        rate INTEGER NOT NULL,      -- what guarantee and answers take there, in that direction
         ceil INTEGER NOT NULL,
         -- Of the classes. A mark says no uplink: where a packet leaves by another one, it has no class there.
         minor INTEGER,
@@ -82,20 +82,22 @@ TABLES = (
 )
 _OF_TREE = "uplink, direction, capacity, reserve, ports, overhead, segment, fabric"
 _KEY = "network = ? AND container = ? AND interface = ?"
-_ROWS = (
-    "FROM attachment AS a LEFT JOIN promise AS p ON p.network = a.network AND p.container = a.container"
-    " AND p.interface = a.interface AND"
+_ROWS = "FROM attachment AS a" + "".join(
+    f" LEFT JOIN promise AS {name} ON {name}.network = a.network AND {name}.container = a.container"
+    f" AND {name}.interface = a.interface AND {name}.direction = '{direction}'"
+    for name, direction in (("i", INGRESS), ("p", EGRESS))
 )
 _SELECT_LEASES = (
-    "SELECT a.network, a.container, a.interface, enforcement, guarantee, ceiling, a.rate, burst, answers,"
-    f" mtu, address, subnet, bridge, host_veth {_ROWS} p.direction = 'egress' AND p.peer = ''"
+    "SELECT a.network, a.container, a.interface, enforcement, p.guarantee, p.ceiling, a.rate, burst,"
+    f" p.answers, mtu, address, subnet, bridge, host_veth, i.guarantee {_ROWS} AND p.peer = ''"
     " WHERE enforcement IS NOT NULL"
 )
 _SELECT_ENTRIES = (
-    "SELECT a.network, a.container, a.interface, pod, address, host_interface, port, guarantee,"
-    " coalesce(p.rate, 0), coalesce(ceil, 0), minor, mac, others, answers, link, host_mac, inside, number,"
-    " namespace, coalesce(uplink, ''), coalesce(direction, 'egress'), coalesce(peer, '')"
-    f" {_ROWS} uplink IS NOT NULL WHERE host_interface IS NOT NULL"
+    "SELECT a.network, a.container, a.interface, pod, address, host_interface, port, p.guarantee,"
+    " coalesce(p.rate, 0), coalesce(p.ceil, 0), p.minor, mac, others, p.answers, link, host_mac, inside,"
+    " number, namespace, coalesce(p.uplink, ''), coalesce(p.peer, ''),"
+    " CASE WHEN i.uplink IS NULL THEN NULL ELSE i.guarantee END, coalesce(i.rate, 0)"
+    f" {_ROWS} AND p.uplink IS NOT NULL WHERE host_interface IS NOT NULL"
 )
 _MINOR = "SELECT 1 FROM promise WHERE direction = 'egress' AND minor = "
 _THIS = " AND a.network = ? AND a.container = ? AND a.interface = ?"
@@ -104,7 +106,7 @@ _KINDS: tuple[Any, ...] = (  # of an entry's columns
     *(str, str, str, str, _NUMBER, str, str),
     *(_NUMBER, int, int, _NUMBER, str, str, _NUMBER),
     *(int, str, int, int, str),
-    *(str, str, str),
+    *(str, str, _NUMBER, int),
 )
 # What entering writes down of an attachment, and leaving takes back.
 _ENTERED = "host_interface", "port", "mac", "others", "link", "host_mac", "inside", "number", "namespace"
@@ -166,10 +168,14 @@ class Ledger(Database):
     # Trees, and what is promised there.
 
     def trees(self) -> list[Tree]:
-        """The trees' parameters, by uplink and direction; there are some once there was an ADD."""
-        trees = [self._tree(row) for row in self._database.execute(f"SELECT {_OF_TREE} FROM tree")]
+        """The trees' parameters, by uplink; there are some once there was an ADD.
+
+        What arrives by a link has none of its own (records.Tree.downlink).
+        """
+        query = f"SELECT {_OF_TREE} FROM tree WHERE direction = ?"
+        trees = [self._tree(row) for row in self._database.execute(query, (EGRESS,))]
         for tree in trees:
-            if tree.fabric is not None and tree.direction == EGRESS:
+            if tree.fabric is not None:
                 tree.peers = self._peers(tree)
         return trees
 
@@ -205,7 +211,7 @@ class Ledger(Database):
 
         That of its uplink, the one that the network is in, as it has one uplink, or one that nobody is in.
         """
-        trees = [one for one in self.trees() if one.direction == tree.direction]
+        trees = self.trees()
         for one in trees:
             if one.uplink == tree.uplink:
                 return one
@@ -238,13 +244,11 @@ class Ledger(Database):
             row = (*tree.key, tree.capacity, tree.reserve, ports, tree.overhead, tree.segment, fabric)
             self._database.execute(f"INSERT INTO tree ({_OF_TREE}) VALUES ({', '.join('?' * len(row))})", row)
             self._database.execute(
-                "UPDATE promise SET uplink = ?1 WHERE direction = ?2"
-                " AND uplink NOT IN (SELECT uplink FROM tree WHERE direction = ?2)",
-                tree.key,
+                "UPDATE promise SET uplink = ? WHERE uplink NOT IN (SELECT uplink FROM tree)", (tree.uplink,)
             )
 
     def promised(self, tree: Tree) -> int:
-        """The sum of what is promised in a tree (bits per second)."""
+        """The sum of what is promised in a tree, or on a downlink (bits per second)."""
         query = "SELECT total(rate) FROM promise WHERE uplink = ? AND direction = ?"
         (total,) = self._database.execute(query, tree.key).fetchone()
         return int(total)
@@ -259,11 +263,12 @@ class Ledger(Database):
         if former is None or former == tree:
             return
         entries = of_tree(former, self.entries())
-        holders = {entry.network for entry in entries if entry.rate}
+        holders = {entry.network for entry in entries if entry.rate or entry.inward}
         if holders - {network} or (holders and former.uplink != tree.uplink):
             raise CniError(UPLINK_CONFLICT, messages.contradiction(former, tree, holders))
-        if promised(entries) > tree.promisable:
-            raise CniError(NO_BANDWIDTH, messages.shrunk(tree, entries))
+        for link in (tree, tree.downlink):
+            if promised(entries, link.direction) > link.promisable:
+                raise CniError(NO_BANDWIDTH, messages.shrunk(link, entries))
 
     # Leases.
 
@@ -320,6 +325,7 @@ class Ledger(Database):
                 ALREADY_ATTACHED, f"container {lease.container} has {lease.interface} in this network already"
             ) from error
         self._promise((*row, EGRESS, "", terms.guarantee, terms.answers, terms.ceiling, None, 0, 0, None))
+        self._promise((*row, INGRESS, "", terms.ingress, None, None, None, 0, 0, None))
 
     def lease(self, key: Key) -> Lease | None:
         """The lease of an attachment."""
@@ -399,12 +405,16 @@ class Ledger(Database):
             former = self.former(tree, entry.network)
             if former != tree:
                 self.replace_tree(former, tree)
-            # What was promised before may be more, of a version that promised more of the same capacity.
-            if entry.rate > max(0, tree.promisable - self.promised(tree)):
-                raise CniError(NO_BANDWIDTH, messages.refusal(tree, of_tree(tree, self.entries()), entry))
+            for link in (tree, tree.downlink):
+                self._require_room(link, entry)
         if entry.has_classes:
             entry.minor = self._free_minor()
         self.enter(entry)
+
+    def _require_room(self, link: Tree, entry: Entry) -> None:
+        # What was promised before may be more, of a version that promised more of the same capacity.
+        if entry.takes(link.direction) > max(0, link.promisable - self.promised(link)):
+            raise CniError(NO_BANDWIDTH, messages.refusal(link, of_tree(link, self.entries()), entry))
 
     def enter(self, entry: Entry) -> None:
         """Write down what the node knows of an attachment. To be called within a transaction.
@@ -425,8 +435,11 @@ class Ledger(Database):
             raise CniError(ALREADY_ATTACHED, messages.taken(entry, self.entries())) from error
         if entry.ceil or entry.rate:
             asked = entry.guarantee, entry.answers, None
-            of = entry.direction, entry.peer
+            of = EGRESS, entry.peer
             self._promise((*entry.key, *of, *asked, entry.uplink, entry.rate, entry.ceil, entry.minor))
+        if entry.inward:
+            asked = entry.ingress, None, None
+            self._promise((*entry.key, INGRESS, "", *asked, entry.uplink, entry.inward, 0, None))
 
     def leave(self, key: Key) -> None:
         """Undo enter(): what is promised is free again, and the lease is as it was.
@@ -497,7 +510,7 @@ class Ledger(Database):
             self.replace_tree(None, tree)
         for entry in sorted(entries, key=lambda entry: entry.minor is None):
             if known and entry.tree not in known:
-                entry.uplink, entry.direction = known[0]
+                entry.uplink, _ = known[0]
             try:
                 if entry.has_classes and entry.minor is None:
                     entry.minor = self._free_minor()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from .. import addresses
-from .records import promised
+from .records import INGRESS, promised
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -24,20 +24,29 @@ def rate(value: int) -> str:
 
 def refusal(tree: Tree, entries: list[Entry], wanted: Entry) -> str:
     """Why a promise does not fit: what is free, what it needs, who holds the rest."""
-    free = max(0, tree.promisable - promised(entries))
+    free = max(0, tree.promisable - promised(entries, tree.direction))
+    return (
+        f"no room for a guarantee of {_asked(tree, wanted)} on {tree.uplink}: it takes"
+        f" {rate(wanted.takes(tree.direction))} there, and {rate(free)} of {rate(tree.promisable)} are free;"
+        f" {_holders(tree, entries)}"
+    )
+
+
+def _asked(tree: Tree, wanted: Entry) -> str:
+    if tree.direction == INGRESS:
+        return f"{rate(wanted.ingress or 0)} for what is received"
     asked = [rate(wanted.guarantee)] if wanted.guarantee else []
     asked += [f"{rate(wanted.answers)} for answers"] if wanted.answers else []
-    return (
-        f"no room for a guarantee of {' and '.join(asked)} on {tree.uplink}: it takes {rate(wanted.rate)}"
-        f" there, and {rate(free)} of {rate(tree.promisable)} are free; {_holders(entries)}"
-    )
+    return " and ".join(asked)
 
 
 def shrunk(tree: Tree, entries: list[Entry]) -> str:
     """Why a smaller capacity, or a greater reserve, cannot be taken on."""
+    received = " for what is received" if tree.direction == INGRESS else ""
     return (
-        f"{rate(promised(entries))} are promised on {tree.uplink}, more than the {rate(tree.promisable)} that"
-        f" this configuration leaves (capacity less reserve); {_holders(entries)}"
+        f"{rate(promised(entries, tree.direction))} are promised on {tree.uplink}{received}, more than the"
+        f" {rate(tree.promisable)} that this configuration leaves (capacity less reserve);"
+        f" {_holders(tree, entries)}"
     )
 
 
@@ -62,16 +71,19 @@ def taken(entry: Entry, entries: list[Entry]) -> str:
     return f"container {entry.container} has {entry.interface} in the node's ledger already"
 
 
-def _holders(entries: list[Entry]) -> str:
-    holding = sorted((entry for entry in entries if entry.rate), key=lambda entry: -entry.rate)
+def _holders(tree: Tree, entries: list[Entry]) -> str:
+    taking = [(entry.takes(tree.direction), entry) for entry in entries]
+    holding = [entry for takes, entry in sorted(taking, key=lambda one: -one[0]) if takes]
     if not holding:
         return "nobody holds any"
     networks = []
     for network in sorted({entry.network for entry in holding}):
         of_network = [entry for entry in holding if entry.network == network]
         pods = "1 pod" if len(of_network) == 1 else f"{len(of_network)} pods"
-        networks.append(f"{network} {rate(promised(of_network))} ({pods})")
-    largest = ", ".join(f"{entry.who[:80]} {rate(entry.rate)}" for entry in holding[:_MOST_NAMED])
+        networks.append(f"{network} {rate(promised(of_network, tree.direction))} ({pods})")
+    largest = ", ".join(
+        f"{entry.who[:80]} {rate(entry.takes(tree.direction))}" for entry in holding[:_MOST_NAMED]
+    )
     return f"held by {_listed(networks)}; most by {largest}"
 
 

@@ -26,8 +26,8 @@ FULL_FRAME = 1500 + ETHERNET_HEADER
 # In place of a network namespace: no pod is in this one.
 GONE = "gone"
 
-# What pods send; as yet nothing else is promised.
-EGRESS = "egress"
+# What is promised on a link: of what pods send by it, and of what they receive.
+EGRESS, INGRESS = "egress", "ingress"
 
 
 class Fabric:
@@ -103,6 +103,16 @@ class Tree:
         return self.uplink, self.direction
 
     @property
+    def downlink(self) -> Tree:
+        """What may be promised of what arrives by the same link, which carries as much.
+
+        The kernel has no tree for that: it is too late there, and what others send is held back where they
+        send it.
+        """
+        own = {name: value for name, value in vars(self).items() if name != "peers"}
+        return Tree(**{**own, "direction": INGRESS})
+
+    @property
     def least(self) -> int:
         """What the smallest frame takes of the wire (bytes); 0 where none takes more than its own."""
         return LEAST_FRAME + self.overhead if self.overhead else 0
@@ -139,9 +149,10 @@ class Entry:
 
     `guarantee` is the promise as it was given, `answers` the one for its acknowledgements, `rate` what both
     take on the uplink, `ceil` what the pod may use there, all in bits per second of layer 2 in full frames:
-    rate and ceil are 0 where the network's pods have no part in the tree. `minor` is the number of its
-    classes, None where it has none, in the tree of `uplink` and `direction`. With `peer` the promise is for
-    what goes to that one alone, else to anybody. `host_interface` is where its packets enter the node's
+    rate and ceil are 0 where the network's pods have no part in the tree. `ingress` is the promise of what it
+    receives as it was given, and `inward` what that takes of the same link. `minor` is the number of its
+    classes, None where it has none, in the tree of `uplink`. With `peer` the promise is for what goes to that
+    one alone, else to anybody. `host_interface` is where its packets enter the node's
     routing (empty if nobody knows), and `port` its port of a bridge (empty if it has none); `address` is None
     when another plugin gave no IPv4 address. `mac` is the pod's hardware address, and `others` its further
     addresses, of IPv4 and IPv6, in the form that inet_ntop(3) gives.
@@ -173,8 +184,9 @@ class Entry:
         number: int = -1,
         namespace: str = "",
         uplink: str = "",
-        direction: str = EGRESS,
         peer: str = "",
+        ingress: int | None = None,
+        inward: int = 0,
     ) -> None:
         self.network = network
         self.container = container
@@ -196,8 +208,9 @@ class Entry:
         self.number = number
         self.namespace = namespace
         self.uplink = uplink
-        self.direction = direction
         self.peer = peer
+        self.ingress = ingress
+        self.inward = inward
 
     def bury(self) -> None:
         """Let it hold nothing but its key until its DEL: its interface is another attachment's by now."""
@@ -248,7 +261,11 @@ class Entry:
     @property
     def tree(self) -> TreeKey:
         """The key of the tree that has its classes."""
-        return self.uplink, self.direction
+        return self.uplink, EGRESS
+
+    def takes(self, direction: str) -> int:
+        """What its promises take of its link in a direction (bits per second of layer 2 in full frames)."""
+        return self.rate if direction == EGRESS else self.inward
 
     @property
     def who(self) -> str:
@@ -268,10 +285,10 @@ def uplink_rate(limit: int, count: str, mtu: int, encapsulation: int) -> int:
 
 
 def of_tree(tree: Tree, entries: Iterable[Entry]) -> list[Entry]:
-    """Those that have a part in a tree."""
-    return [entry for entry in entries if entry.tree == tree.key]
+    """Those that have a part in a tree, or in the same link's other direction."""
+    return [entry for entry in entries if entry.uplink == tree.uplink]
 
 
-def promised(entries: Iterable[Entry]) -> int:
+def promised(entries: Iterable[Entry], direction: str = EGRESS) -> int:
     """The sum of what the entries take (bits per second of layer 2 in full frames)."""
-    return sum(entry.rate for entry in entries)
+    return sum(entry.takes(direction) for entry in entries)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from .. import addresses
 from . import htb, messages, nfnetlink
-from .records import of_tree, promised
+from .records import INGRESS, of_tree, promised
 from .tables import counting
 
 TYPE_CHECKING = False
@@ -15,7 +15,7 @@ NOTHING = "the ledger is empty: no pod is attached\n"
 _NONE = "-"
 _HEADINGS = (
     *("CLASS", "NETWORK", "POD", "ADDRESS", "UPLINK"),
-    *("GUARANTEE", "ANSWERS", "ON UPLINK", "CEIL", "DROPPED"),
+    *("GUARANTEE", "ANSWERS", "ON UPLINK", "CEIL", "INGRESS", "DROPPED"),
 )
 
 
@@ -56,7 +56,8 @@ def as_table(trees: list[Tree], entries: list[Entry], dropped: dict[tuple[str, s
 
 
 def _tree(tree: Tree, entries: list[Entry]) -> dict[str, object]:
-    total = promised(of_tree(tree, entries))
+    own = of_tree(tree, entries)
+    total, received = promised(own), promised(own, INGRESS)
     return {
         "uplink": tree.uplink,
         "capacity": tree.capacity,
@@ -67,17 +68,22 @@ def _tree(tree: Tree, entries: list[Entry]) -> dict[str, object]:
         "promised": total,
         "free": tree.promisable - total,
         "default": htb.default_rate(tree, total),
+        "ingressPromised": received if tree.fabric else None,
+        "ingressFree": tree.downlink.promisable - received if tree.fabric else None,
     }
 
 
 def _sums(tree: Tree, entries: list[Entry]) -> list[str]:
-    total = promised(of_tree(tree, entries))
+    own, down = of_tree(tree, entries), tree.downlink
+    total, received = promised(own), promised(own, INGRESS)
+    ingress = f"{messages.rate(received)} promised, {messages.rate(max(0, down.promisable - received))} free"
     return [
         f"uplink    {tree.uplink}",
         f"capacity  {messages.rate(tree.capacity)}",
         f"reserve   {messages.rate(tree.reserve)}",
         f"promised  {messages.rate(total)}",
         f"free      {messages.rate(max(0, tree.promisable - total))}",
+        *([f"ingress   {ingress}"] if tree.fabric else ()),
         "",
     ]
 
@@ -86,10 +92,11 @@ def _row(entry: Entry) -> tuple[str, ...]:
     address = _NONE if entry.address is None else addresses.dotted(entry.address)
     who = entry.network, entry.pod or entry.container, address
     if entry.minor is None or not entry.rate:
-        return (_NONE, *who, *(_NONE,) * 5)
+        return (_NONE, *who, *(_NONE,) * 6)
     promised = [messages.rate(given) if given else _NONE for given in (entry.guarantee, entry.answers)]
     rates = messages.rate(entry.rate), messages.rate(entry.ceil)
-    return (htb.handle(entry.minor), *who, entry.uplink, *promised, *rates)
+    ingress = messages.rate(entry.ingress) if entry.ingress else _NONE
+    return (htb.handle(entry.minor), *who, entry.uplink, *promised, *rates, ingress)
 
 
 def _attachment(entry: Entry) -> dict[str, object]:
@@ -106,4 +113,6 @@ def _attachment(entry: Entry) -> dict[str, object]:
         "answers": entry.answers,
         "rate": entry.rate,
         "ceil": entry.ceil,
+        "ingress": entry.ingress,
+        "ingressRate": entry.inward,
     }

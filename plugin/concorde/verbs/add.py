@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import os
 
-from .. import enforcements, guarantees, links, names, results, state_files
-from ..cni import COMMAND_FAILED, CniError
+from .. import enforcements, guarantees, links, names, pod_annotations, results, state_files
+from ..cni import COMMAND_FAILED, TRY_AGAIN, CniError
 from ..configuration import Configuration, invalid
 from ..leases import Lease, Link
 from ..locks import AttachmentLock, NodeLock
@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from typing import Any
 
     from ..addresses import Subnet
+    from ..enforcements import Enforcement
+    from ..leases import Terms
     from ..node.records import Key
     from ..node.settings import Settings
     from ..requests import Request
@@ -68,7 +70,8 @@ def _attach(
 ) -> tuple[Lease, bool]:
     """The lease, and whether the pod's default route goes there."""
     enforcement = enforcements.load(configuration.enforcement)
-    terms = guarantees.terms(configuration, mtu, enforcement.RESERVES)
+    terms = guarantees.terms(configuration, mtu, enforcement.RESERVES, enforcement.RECEIVES)
+    _require_receiver(configuration, enforcement, terms)
     lease = Lease(request.container, request.interface, terms, None, request.pod)
     key = configuration.name, request.container, request.interface
     attachments.take_over(configuration.state)
@@ -89,6 +92,13 @@ def _attach(
             _undo(lease, book, key, error)
             raise
     return lease, default
+
+
+def _require_receiver(configuration: Configuration, enforcement: Enforcement, terms: Terms) -> None:
+    """Have a pod wait whose promise of what it receives nobody would keep yet. Raises CniError 11."""
+    absent = enforcement.absent(configuration) if terms.ingress is not None else ""
+    if absent:
+        raise CniError(TRY_AGAIN, f"{pod_annotations.path(pod_annotations.INGRESS)}: {absent}")
 
 
 def _look_around(

@@ -33,7 +33,8 @@ def check(request: Request) -> None:
     _require(lease is not None, f"{request.container} has no lease for {request.interface}")
     assert lease is not None
     enforcement = enforcements.load(configuration.enforcement)
-    expected = guarantees.terms(configuration, configuration.node_mtu(), enforcement.RESERVES)
+    keeps = enforcement.RESERVES, enforcement.RECEIVES
+    expected = guarantees.terms(configuration, configuration.node_mtu(), *keeps)
     _require(str(lease.terms) == str(expected), f"the lease says {lease.terms}; expected {expected}")
     try:
         if lease.link is not None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from .. import chain, enforcements, state_files, surroundings, tools
-from ..cni import INVALID_CONFIGURATION, NOT_AVAILABLE, CniError, in_words
+from ..cni import INVALID_CONFIGURATION, NOT_AVAILABLE, CniError, in_words, warn
 from ..configuration import Configuration
 from ..node import attachments
 from ..node.ledger import Ledger
@@ -23,11 +23,12 @@ def status(request: Request, beforehand: bool = False, follows: bool | None = No
     makes the interface; a runtime does not tell, but who follows names no bridge and no subnet of its own.
     """
     configuration = Configuration(request.document)
+    enforcement = enforcements.load(configuration.enforcement)
     if not beforehand:
         chain.require(configuration)
     makes_bridge = configuration.names_bridge if follows is None else not follows
     try:
-        for tool in (*tools.TOOLS, *enforcements.load(configuration.enforcement).TOOLS):
+        for tool in (*tools.TOOLS, *enforcement.TOOLS):
             tools.find(tool)
         if not beforehand:
             state_files.directory(configuration.directory)
@@ -43,6 +44,8 @@ def status(request: Request, beforehand: bool = False, follows: bool | None = No
         raise CniError(NOT_AVAILABLE, "; ".join(found))
     if subnet is not None and book.free_addresses(subnet) <= 0:
         raise CniError(NOT_AVAILABLE, f"all {subnet.size} addresses of subnet {subnet} are in use")
+    if absent := enforcement.absent(configuration):
+        warn(f"concorde: {configuration.name}: {absent}")
 
 
 def _around(configuration: Configuration, beforehand: bool, makes_bridge: bool) -> list[str]:

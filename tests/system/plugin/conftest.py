@@ -18,6 +18,7 @@ from tests.paths import ROOT
 REFERENCE = Path("/usr/lib/cni")
 GUARANTEE = "concorde.contmec.dev/egress-guarantee"
 ANSWERS = "concorde.contmec.dev/answers-guarantee"
+INGRESS = "concorde.contmec.dev/ingress-guarantee"
 CEILING = "kubernetes.io/egress-bandwidth"
 Document = dict[str, Any]
 

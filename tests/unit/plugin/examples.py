@@ -17,6 +17,7 @@ def annotated(**annotations: object) -> dict[str, Any]:
     names = {
         "guarantee": guarantees.GUARANTEE,
         "answers": guarantees.ANSWERS,
+        "ingress": guarantees.INGRESS,
         "ceiling": guarantees.CEILING,
     }
     return {"runtimeConfig": {ANNOTATIONS: {names[key]: value for key, value in annotations.items()}}}

@@ -59,6 +59,9 @@ def document(**keys: object) -> dict[str, Any]:
         (annotated(guarantee=1_000_000), guarantees.GUARANTEE),
         (annotated(guarantee="lots"), guarantees.GUARANTEE),
         (annotated(ceiling="2P"), guarantees.CEILING),
+        (annotated(ingress="500"), guarantees.INGRESS),
+        (annotated(ingress=[5]), guarantees.INGRESS),
+        (annotated(ingress="500M"), guarantees.INGRESS),
         ({"runtimeConfig": {"bandwidth": []}}, "bandwidth"),
         ({"runtimeConfig": {"bandwidth": {"egressRate": "1G"}}}, "runtimeConfig.bandwidth.egressRate"),
         ({"runtimeConfig": {"bandwidth": {"egressRate": 10}}}, "runtimeConfig.bandwidth.egressRate"),
@@ -77,7 +80,7 @@ def test_a_bad_value_is_named_by_its_path(keys: dict[str, Any], path: str) -> No
 def read(whole: dict[str, Any]) -> None:
     configuration = Configuration(whole)
     configuration.subnet()
-    guarantees.terms(configuration, 1450, False)
+    guarantees.terms(configuration, 1450, reserves=False, receives=False)
 
 
 def test_two_long_network_names_get_different_bridges() -> None:

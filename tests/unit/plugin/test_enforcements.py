@@ -25,8 +25,10 @@ if TYPE_CHECKING:
 OURS: dict[str, Enforcement] = {"pod": pod, "node": node, "none": none, "fabric": fabric}
 LATER = """\
 RESERVES = True
+RECEIVES = False
 TOOLS = ("no-such-tool",)
 def on_uplink(network): return None
+def absent(network): return ""
 def install(network, lease, entry, netns): pass
 def remove(network, lease, netns): pass
 def check(network, lease, netns): pass
@@ -37,8 +39,9 @@ def test_every_word_of_the_configuration_is_a_module() -> None:
     assert {name: enforcements.load(name) for name in ENFORCEMENTS} == OURS
 
 
-def test_only_guarantees_of_two_are_kept_on_the_uplink() -> None:
+def test_only_guarantees_of_two_are_kept_on_the_uplink_and_of_one_where_they_arrive() -> None:
     assert [name for name in ENFORCEMENTS if enforcements.load(name).RESERVES] == ["node", "fabric"]
+    assert [name for name in ENFORCEMENTS if enforcements.load(name).RECEIVES] == ["fabric"]
 
 
 @pytest.mark.parametrize(
@@ -77,7 +80,8 @@ def test_a_further_one_is_a_module_and_a_name(tmp_path: Path, monkeypatch: pytes
         "enforcement": "later",
         **annotated(guarantee="1G", ceiling="2G"),
     }
-    found = guarantees.terms(Configuration(document), 1450, enforcements.load("later").RESERVES)
+    later = enforcements.load("later")
+    found = guarantees.terms(Configuration(document), 1450, later.RESERVES, later.RECEIVES)
     assert (found.enforcement, found.guarantee, found.rate) == ("later", 10**9, 2 * 10**9)
     with pytest.raises(CniError, match="no-such-tool is not installed") as caught:
         status(Request(document, "", "", ""))

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 from concorde import guarantees
-from concorde.cni import CniError
+from concorde.cni import INVALID_CONFIGURATION, CniError
 from concorde.configuration import Configuration
 
 from tests.unit.plugin.examples import ANNOTATIONS, annotated
@@ -51,18 +51,44 @@ def test_answers_have_a_guarantee_of_their_own_and_count_towards_the_ceiling() -
 def test_with_enforcement_node_the_capability_is_a_ceiling() -> None:
     runtime: dict[str, Any] = {"bandwidth": {"EgressRate": 2 * GIGA}}
     keys = {"name": "a", "enforcement": "node", "runtimeConfig": runtime}
-    found = guarantees.terms(Configuration(keys), 1450, reserves=True)
+    found = guarantees.terms(Configuration(keys), 1450, reserves=True, receives=False)
     assert (found.guarantee, found.ceiling, found.rate) == (None, 2 * GIGA, 2 * GIGA)
     runtime["io.kubernetes.cri.pod-annotations"] = {guarantees.GUARANTEE: "1G"}
-    found = guarantees.terms(Configuration(keys), 1450, reserves=True)
+    found = guarantees.terms(Configuration(keys), 1450, reserves=True, receives=False)
     assert (found.guarantee, found.ceiling, found.rate) == (GIGA, 2 * GIGA, 2 * GIGA)
 
 
 def test_answers_are_terms_and_not_of_the_class_within_the_pod() -> None:
     annotations = {guarantees.ANSWERS: "700k", guarantees.CEILING: "2G"}
     runtime = {"io.kubernetes.cri.pod-annotations": annotations}
-    found = guarantees.terms(Configuration({"name": "a", "runtimeConfig": runtime}), 1450, reserves=True)
+    found = guarantees.terms(
+        Configuration({"name": "a", "runtimeConfig": runtime}), 1450, reserves=True, receives=False
+    )
     assert (found.guarantee, found.answers, found.rate) == (None, 700_000, 2 * GIGA)
     del annotations[guarantees.CEILING]
-    found = guarantees.terms(Configuration({"name": "a", "runtimeConfig": runtime}), 1450, reserves=True)
+    found = guarantees.terms(
+        Configuration({"name": "a", "runtimeConfig": runtime}), 1450, reserves=True, receives=False
+    )
     assert (found.answers, found.rate) == (700_000, None)
+
+
+def test_answers_to_what_is_received_are_a_twentieth_unless_it_is_said_and_as_the_ceiling_allows() -> None:
+    for given, answers in (
+        ({}, 25_000_000),
+        ({"answers": "10M"}, 10_000_000),
+        ({"ceiling": "20M"}, 20_000_000),
+        ({"guarantee": "20M", "ceiling": "20M"}, None),
+    ):
+        promise = guarantees.promise(annotated(ingress="500M", **given))
+        assert (promise.ingress, promise.answers) == (500_000_000, answers)
+
+
+def test_what_is_received_is_promised_by_an_enforcement_that_does() -> None:
+    keys = {"name": "a", "enforcement": "node", **annotated(ingress="500M")}
+    with pytest.raises(CniError, match="enforcement node promises nothing of what a pod receives") as caught:
+        guarantees.terms(Configuration(keys), 1450, reserves=True, receives=False)
+    assert caught.value.code == INVALID_CONFIGURATION
+    found = guarantees.terms(
+        Configuration({**keys, "enforcement": "fabric"}), 1450, reserves=True, receives=True
+    )
+    assert (found.ingress, found.answers, found.guarantee) == (500_000_000, 25_000_000, None)

@@ -1,11 +1,12 @@
 from __future__ import annotations
 
+from copy import copy
 from typing import Any
 
 from concorde import addresses, metrics
 from concorde.leases import Terms
 from concorde.metrics import COUNTER, GAUGE, Counters, Family, labelled, text
-from concorde.node.records import Entry, Tree
+from concorde.node.records import Entry, Fabric, Tree
 from hypothesis import given
 from hypothesis import strategies as st
 from prometheus_client.openmetrics.parser import text_string_to_metric_families
@@ -38,6 +39,19 @@ def test_a_link_tells_what_is_promised_and_free() -> None:
     for name, value in (("capacity", 1e9), ("reserve", 2e7), ("promised", 103), ("free", 1e9 - 2e7 - 103)):
         assert found[f"concorde_uplink_{name}_bits_per_second"] == [({"device": "eth0"}, value)]
     assert found["concorde_attachments"] == [({"network": "a"}, 2)]
+
+
+def test_a_link_tells_of_what_arrives_where_that_is_promised() -> None:
+    receiver = copy(FIRST)
+    receiver.uplink, receiver.ingress, receiver.inward = "eth0", 500, 517
+    terms = {receiver.key: Terms("node", None, None, None, None, 25, 500)}
+    woven = Tree("eth0", 10**9, 2 * 10**7, (), overhead=0, fabric=Fabric(("10.0.0.0/8",), 1000, 1))
+    found = rendered([woven], [receiver, SECOND], terms, {}, {}, 0, {})
+    assert found["concorde_downlink_promised_bits_per_second"] == [({"device": "eth0"}, 517)]
+    assert found["concorde_downlink_free_bits_per_second"] == [({"device": "eth0"}, 1e9 - 2e7 - 517)]
+    ((_, value),) = found["concorde_ingress_bits_per_second"]
+    assert value == 500
+    assert "concorde_downlink_free_bits_per_second" not in rendered([TREE], [FIRST], TERMS, {}, {}, 0, {})
 
 
 def test_each_link_has_its_own_promises() -> None:

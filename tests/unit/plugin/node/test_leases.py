@@ -103,7 +103,7 @@ def test_no_two_leases_ever_share_an_address(
 ROW: dict[str, Any] = {
     "network": NET, "container": "a", "interface": "eth0", "enforcement": "pod", "guarantee": 1,
     "ceiling": 2, "rate": 3, "burst": 4, "answers": 5, "mtu": 1450, "address": SUBNET.network + 2,
-    "subnet": str(SUBNET), "bridge": "cni-a", "host_veth": "veth1",
+    "subnet": str(SUBNET), "bridge": "cni-a", "host_veth": "veth1", "ingress": 6,
 }  # fmt: skip
 
 
@@ -111,9 +111,9 @@ ROW: dict[str, Any] = {
     "changed",
     [
         {"container": "a b"}, {"interface": "a/b"}, {"enforcement": "other"}, {"guarantee": "1"},
-        {"ceiling": 1.5}, {"rate": b"1"}, {"burst": ""}, {"answers": "5"}, {"bridge": "a/b"},
-        {"host_veth": ""}, {"mtu": None}, {"address": -1}, {"address": 1 << 32}, {"subnet": "172.16.1.1/29"},
-        {"subnet": None}, {"bridge": None},
+        {"ceiling": 1.5}, {"rate": b"1"}, {"burst": ""}, {"answers": "5"}, {"ingress": "6"},
+        {"bridge": "a/b"}, {"host_veth": ""}, {"mtu": None}, {"address": -1}, {"address": 1 << 32},
+        {"subnet": "172.16.1.1/29"}, {"subnet": None}, {"bridge": None},
     ],
     ids=str,
 )  # fmt: skip
@@ -126,7 +126,7 @@ def test_a_row_that_no_add_wrote_is_none(changed: dict[str, Any]) -> None:
 def test_a_row_says_what_a_lease_holds_and_the_least_and_last_address_are_some() -> None:
     lease = lease_of(tuple(ROW.values()))
     assert lease.link is not None
-    promised = {"guarantee": 1, "ceiling": 2, "answers": 5}
+    promised = {"guarantee": 1, "ceiling": 2, "answers": 5, "ingress": 6}
     assert vars(lease.terms) == {"enforcement": "pod", **promised, "rate": 3, "burst": 4}
     assert (lease.link.mtu, lease.link.bridge, lease.link.host_veth) == (1450, "cni-a", "veth1")
     for address in (0, (1 << 32) - 1):

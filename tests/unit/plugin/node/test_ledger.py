@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 from concorde.cni import ALREADY_ATTACHED, NO_BANDWIDTH, UPLINK_CONFLICT, CniError
@@ -127,20 +128,64 @@ def test_a_network_has_one_uplink_and_nobodys_tree_gives_way(tmp_path: Path) -> 
     assert ledger.gives_up(entry()) is None  # a node keeps one
 
 
-def test_a_promise_has_a_direction_and_may_have_a_peer(tmp_path: Path) -> None:
+def test_a_promise_may_have_a_peer(tmp_path: Path) -> None:
     ledger = Ledger(str(tmp_path))
-    ingress = Tree("eth0", GIGA, 0, (22,), direction="ingress")
+    admit(ledger, entry("A-1", GIGA, peer="172.16.2.2"))
+    assert [one.peer for one in ledger.entries()] == ["172.16.2.2"]
+    assert ledger.promised(TREE) == GIGA
+
+
+def receiver(name: str, inward: int, address: int, **keys: Any) -> Entry:
+    """One that is promised so much of what arrives (bits per second), and a twentieth for its answers."""
+    promised = {"ingress": inward, "inward": inward, "answers": inward // 20}
+    return entry(name, inward // 20, address, port=f"v{address}", **promised, **keys)
+
+
+def test_what_arrives_is_promised_up_to_the_same_on_every_networks_behalf(tmp_path: Path) -> None:
+    ledger = Ledger(str(tmp_path))
+    first = admit(ledger, receiver("A-1", 6 * GIGA, 1))
+    admit(ledger, receiver("B-1", 2 * GIGA, 2, network="cluster-b"))
+    assert ledger.promised(TREE.downlink) == 8 * GIGA
+    assert ledger.promised(TREE) == 400_000_000  # answers, and nothing else
+    error = refused(ledger, receiver("A-2", GIGA, 3))
+    assert error.code == NO_BANDWIDTH
+    assert error.msg == (
+        "no room for a guarantee of 1 Gbit/s for what is received on eth0: it takes 1 Gbit/s there, and 820"
+        " Mbit/s of 8.82 Gbit/s are free; held by cluster-a 6 Gbit/s (1 pod), cluster-b 2 Gbit/s (1 pod);"
+        " most by cluster-a A-1 6 Gbit/s, cluster-b B-1 2 Gbit/s"
+    )
+    assert len(ledger.entries()) == 2
+    drop(ledger, first)
+    assert admit(ledger, receiver("A-2", GIGA, 3)).minor == 0x10
+    assert [(one.ingress, one.inward, one.minor) for one in ledger.entries()] == [
+        (GIGA, GIGA, 0x10),
+        (2 * GIGA, 2 * GIGA, 0x11),
+    ]
+
+
+def test_who_fits_one_way_alone_is_refused(tmp_path: Path) -> None:
+    ledger = Ledger(str(tmp_path))
+    admit(ledger, entry("A-1", 8 * GIGA + 800_000_000))
+    assert "on eth0: it takes 50 Mbit/s there" in refused(ledger, receiver("A-2", GIGA, 2)).msg
+    admit(ledger, receiver("A-3", 400_000_000, 3))
+    assert refused(ledger, entry("A-4", 1, 4)).code == NO_BANDWIDTH
+
+
+def test_what_arrives_holds_the_configuration_too(tmp_path: Path) -> None:
+    ledger = Ledger(str(tmp_path))
+    first = admit(ledger, receiver("A-1", 6 * GIGA, 1))
+    small = Tree("eth0", 5 * GIGA, 0, (22,), overhead=0)
+    error = refused(ledger, entry("A-2", 0, 2, port="v2"), small)
+    assert error.code == NO_BANDWIDTH
+    assert "6 Gbit/s are promised on eth0 for what is received, more than the 5 Gbit/s" in error.msg
     with ledger:
-        for tree in (TREE, ingress):
-            ledger.replace_tree(None, tree)
-    sends = admit(ledger, entry("A-1", GIGA, peer="172.16.2.2"))
+        ledger.leave(first.key)
+    assert (ledger.promised(TREE.downlink), ledger.entries()) == (0, [])
+    admit(ledger, receiver("A-1", 5 * GIGA, 1), small)
+    moved = Tree("eth1", 5 * GIGA, 0, (22,), overhead=0)
     with ledger:
-        ledger.enter(entry("A-2", GIGA // 2, 2, port="v2", minor=sends.minor, direction="ingress"))
-    assert [(one.direction, one.peer) for one in ledger.entries()] == [
-        ("egress", "172.16.2.2"), ("ingress", ""),
-    ]  # fmt: skip
-    assert (ledger.promised(TREE), ledger.promised(ingress)) == (GIGA, GIGA // 2)
-    assert [ledger.tree_of(one) for one in ledger.entries()] == [TREE, ingress]
+        ledger.replace_tree(small, moved)
+    assert (ledger.promised(small.downlink), ledger.promised(moved.downlink)) == (0, 5 * GIGA)
 
 
 def test_who_only_reads_has_a_moments_copy_and_makes_nothing(tmp_path: Path) -> None:

@@ -1,0 +1,125 @@
+"""What pods receive is promised on their node's link, as what they send is, and refused where that is full.
+
+Here nobody keeps it: that takes the agents of several nodes.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from tests.system.plugin.conftest import INGRESS, Document, Node
+from tests.system.plugin.runtimes import ANNOTATIONS, CACHE, attach
+from tests.system.plugin.test_rebuild import LEDGER, program, rebuilt, told
+from tests.system.plugin.uplinks import on_uplink
+
+PODS = ("A-1", "A-2", "A-3", "B-1")
+
+
+@pytest.fixture
+def node(node: Node) -> Node:
+    node.run("ip", "link", "add", "eth0", "type", "veth", "peer", "name", "eth0-peer")
+    node.run("ip", "link", "set", "eth0", "up")
+    node.add_pod_namespace(*PODS)
+    return node
+
+
+def receiving(ingress: str, cluster: str = "a", **keys: Any) -> Document:
+    """A cluster's network in a fabric, as passed for a pod that is to receive so much."""
+    fabric = {"enforcement": "fabric", "fabric": {"nodes": ["192.168.9.0/24"]}}
+    found = on_uplink(cluster=cluster, **{**fabric, **keys})
+    found["runtimeConfig"][ANNOTATIONS][INGRESS] = ingress
+    return found
+
+
+def promised(node: Node) -> dict[str, tuple[int, int]]:
+    """What each pod is promised of what it receives, and for its answers."""
+    return {one["container"]: (one["ingress"], one["answers"]) for one in told(node)["attachments"]}
+
+
+def test_three_pods_ask_for_a_full_link_of_two_clusters_and_the_last_waits_for_another_to_end(
+    node: Node,
+) -> None:
+    result = attach(node, "A-1", receiving("500M"))
+    attach(node, "B-1", receiving("300M", cluster="b"))
+    error = node.call("ADD", "A-2", receiving("200M"))
+    assert error["code"] == 105
+    assert error["msg"].startswith(
+        "no room for a guarantee of 200 Mbit/s for what is received on eth0: it takes "
+    )
+    assert "held by cluster-a 517" in error["msg"]
+    assert "cluster-b 310" in error["msg"]
+    assert promised(node) == {"A-1": (500_000_000, 25_000_000), "B-1": (300_000_000, 15_000_000)}
+    (tree,) = told(node)["trees"]
+    assert tree["ingressPromised"] > 800_000_000 > 200_000_000 > tree["ingressFree"] > 100_000_000
+    assert (
+        tree["promised"] < 50_000_000 < 900_000_000 < tree["free"]
+    )  # answers are all that is promised there
+    assert "INGRESS" in program(node, "ledger")[1]
+    attach(node, "A-2", receiving("100M"))
+    assert node.call("CHECK", "A-1", receiving("500M", prevResult=result)) == {}
+    assert node.call("DEL", "A-1", receiving("500M")) == {}
+    attach(node, "A-3", receiving("500M"))
+    assert program(node, "reconcile") == (0, "nothing to repair\n")
+    assert node.call("GC", "", {**receiving("1M"), "cni.dev/valid-attachments": []}) == {}
+    assert promised(node) == {"B-1": (300_000_000, 15_000_000)}
+    assert node.call("DEL", "B-1", receiving("1M", cluster="b")) == {}
+    assert told(node)["trees"][0]["ingressPromised"] == 0
+
+
+def test_check_says_what_the_ledger_has_and_the_pod_was_not_promised(node: Node) -> None:
+    result = attach(node, "A-1", receiving("500M"))
+    other = node.call("CHECK", "A-1", receiving("400M", prevResult=result))
+    assert other["code"] == 104
+    assert "ingress 500000000; expected" in other["msg"]
+    words = "UPDATE promise SET rate = 7 WHERE direction = 'ingress'"
+    node.run("python3", "-c", "import sqlite3, sys; d = sqlite3.connect(sys.argv[1]); d.execute(sys.argv[2]);"
+             " d.commit()", LEDGER, words)  # fmt: skip
+    error = node.call("CHECK", "A-1", receiving("500M", prevResult=result))
+    assert error["code"] == 104
+    assert "'inward': 7" in error["msg"]
+
+
+@pytest.mark.parametrize("whole", [True, False], ids=["whole", "gone"])
+def test_rebuild_knows_what_was_promised(node: Node, whole: bool) -> None:
+    configuration = receiving("500M")
+    result = attach(node, "A-1", configuration)
+    attach(node, "B-1", receiving("300M", cluster="b"))
+    before = told(node)
+    if not whole:
+        node.run("rm", LEDGER)
+    else:
+        node.run("sh", "-c", f"rm -f {CACHE}/cluster-b-*")
+    assert "made: " in rebuilt(node)
+    assert told(node) == before
+    assert node.call("CHECK", "A-1", {**configuration, "prevResult": result}) == {}
+    assert program(node, "reconcile") == (0, "nothing to repair\n")
+
+
+def test_rebuild_says_what_is_too_much(node: Node) -> None:
+    attach(node, "A-1", receiving("500M"))
+    listed = node.run("sh", "-c", f"ls {CACHE}").split()
+    kept = json.loads(node.run("cat", f"{CACHE}/{listed[0]}"))
+    kept["capabilityArgs"][ANNOTATIONS][INGRESS] = "1G"
+    node.run("sh", "-c", f"cat >{CACHE}/{listed[0]}", stdin=json.dumps(kept))
+    assert "more is promised on eth0 of what is received than it has, by " in rebuilt(node)
+
+
+@pytest.mark.parametrize(
+    ("enforcement", "ingress", "words"),
+    [
+        ("node", "500M", "enforcement node promises nothing of what a pod receives"),
+        ("pod", "500M", "enforcement pod promises nothing of what a pod receives"),
+        ("none", "500M", "enforcement none promises nothing of what a pod receives"),
+        ("fabric", "much", "'much' is not a quantity such as 1G, 500M or 1e9"),
+        ("fabric", "10", "'10' is outside 1k to 1T (bits per second)"),
+    ],
+)
+def test_who_cannot_be_promised_it_is_told_by_which_annotation(
+    node: Node, enforcement: str, ingress: str, words: str
+) -> None:
+    error = node.call("ADD", "A-1", receiving(ingress, enforcement=enforcement))
+    assert (error["code"], error["msg"]) == (7, f'runtimeConfig["{ANNOTATIONS}"]["{INGRESS}"]: {words}')
+    assert program(node, "ledger") == (0, "the ledger is empty: no pod is attached\n")
