@@ -31,6 +31,7 @@ SERVING, REVISION = f"{GROUP}/serving", f"{GROUP}/revision"
 RENDERED = f"{GROUP}/rendered"  # an annotation: of what is rendered, the digest
 FIRST_PORT = 8000  # where a relay listens, as in the thesis: below 1024 it would need a right
 UDP_SECONDS = 30  # after its client's last datagram a relay's process ends
+LAST_SECONDS = 1  # a relay goes on, for those who have not heard yet that it is to end
 DEAD_SECONDS = 2  # on a node that is not ready, or out of reach
 LAST_PORT = 65535
 NOWHERE = "down"  # a port's target that no pod has: a Service refuses there, and its other ports go on
@@ -292,6 +293,8 @@ def _relays(device: Device, ports: Sequence[Port], settings: Settings) -> list[J
             # It listens on the side of the cluster alone.
             env=[{"name": "POD_IP", "valueFrom": {"fieldRef": {"fieldPath": "status.podIP"}}}],
             ports=[{"containerPort": port.taken, "protocol": port.handler.transport}],
+            # By the one program that is there: it waits for what nobody sends.
+            lifecycle={"preStop": {"exec": {"command": ["socat", "-T", str(LAST_SECONDS), "PIPE", "PIPE"]}}},
         )
         for name, port in zip(names, ports)
     ]

@@ -96,6 +96,11 @@ def test_to_relay_each_handler_has_a_socat_on_the_side_of_the_cluster() -> None:
         ["-T", "30", "UDP4-LISTEN:8001,bind=$(POD_IP),reuseaddr,fork", "UDP4:172.17.16.120:8554"],
         ["TCP4-LISTEN:8002,bind=$(POD_IP),reuseaddr,fork", "TCP4:172.17.16.120:80"],
     ]
+    # Who has not heard yet that a pod is to end is still answered.
+    assert {" ".join(one["lifecycle"]["preStop"]["exec"]["command"]) for one in spec["containers"]} == {
+        "socat -T 1 PIPE PIPE"
+    }
+    assert spec["terminationGracePeriodSeconds"] > 1
     ports = [(one["name"], one["port"], one["targetPort"]) for one in service["spec"]["ports"]]
     assert ports == [("tcp-8554", 8554, 8000), ("udp-8554", 8554, 8001), ("tcp-80", 80, 8002)]
 
