@@ -78,7 +78,10 @@ class Term:
         self._server = options.server()
         self._picture, self._queue = Picture(options.labels), Queue()
         self._reconciler = Reconciler(self._server, self._picture, options.settings, held.leads)
-        self._liveness = Liveness(self._server, self._picture, held.leads, log)
+        handlers = options.settings.probe_seconds > 0
+        self._liveness = Liveness(
+            self._server, self._picture, held.leads, log, self._queue.put, handlers=handlers
+        )
 
     def run(self, stop: threading.Event) -> None:
         """Look after all until the lease is lost, or ``stop`` is set."""
@@ -197,8 +200,8 @@ def parse(arguments: Sequence[str]) -> Options:
     add("--relay-image", metavar="IMAGE", required=True, help="what has socat as its entrypoint")
     add(
         "--probe-seconds", metavar="N", default=2, type=_seconds,
-        help="how often a proxy that translates asks its device's first TCP port whether it is ready; never "
-        "with 0 (%(default)s)",
+        help="how often a proxy that translates asks its device's first TCP port whether it is ready; never, "
+        "nor at other ports, with 0 (%(default)s)",
     )  # fmt: skip
     add(
         "--webhook",

@@ -74,6 +74,7 @@ class Picture:
         self._labels, self._lock = labels, threading.RLock()
         self._objects: dict[str, dict[Key, Json]] = {kind.path: {} for kind in (*KINDS, *CHOSEN)}
         self._held: dict[Key, Held] = {}
+        self._closed: Mapping[str, frozenset[int]] = {}  # ports that devices do not accept, by their names
         self._gone: set[str] = set()  # uids that were heard to be gone since the last list was asked for
 
     def replace(self, kind: str, documents: Iterable[Json], version: str) -> set[Key]:
@@ -155,6 +156,19 @@ class Picture:
                 for one in self._held.values()
                 if isinstance(one.said, Connection) and one.said.device == device
             ]
+
+    def learn_closed(self, closed: Mapping[str, frozenset[int]]) -> set[Key]:
+        """Take which ports devices do not accept, by their names; return of whom that is news."""
+        with self._lock:
+            names = {*self._closed, *closed}
+            news = {name for name in names if self._closed.get(name) != closed.get(name)}
+            self._closed = dict(closed)
+            return {Key(DEVICES, "", name) for name in news}
+
+    def closed(self, device: str) -> frozenset[int]:
+        """Return which ports for TCP a device does not accept, as far as is known, while it does others."""
+        with self._lock:
+            return self._closed.get(device, frozenset())
 
     def all_connections(self) -> list[tuple[Key, Connection]]:
         """Return all connections that can be understood."""

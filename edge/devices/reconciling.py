@@ -13,7 +13,7 @@ import heapq
 import re
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from edge.devices import kinds
@@ -161,7 +161,9 @@ class Reconciler:
             why = self._why(key) if pods.ready < pods.wanted or pods.late else None
             verdicts.append(_ready(pods, failed, why))
         elif isinstance(one.said, Device):
-            verdicts.append(reachable(self._picture.connections(key.name), one.said, self._settings))
+            closed = self._picture.closed(key.name)
+            connections = self._picture.connections(key.name)
+            verdicts.append(reachable(connections, one.said, self._settings, closed))
         self._tell(key, one, verdicts, more)
         return bool(failed)
 
@@ -338,8 +340,19 @@ def _said(event: Json) -> Said:
     return Said(REFUSED, refused[1].strip()) if refused else Said(reason, message)
 
 
-def reachable(connections: Sequence[tuple[Connection, Json]], device: Device, settings: Settings) -> Verdict:
-    """Return whether a device answers: so far as proxy pods that translate ask it, by TCP."""
+def reachable(
+    connections: Sequence[tuple[Connection, Json]],
+    device: Device,
+    settings: Settings,
+    closed: Collection[int] = (),
+) -> Verdict:
+    """Return whether a device answers, so far as it is asked by proxy pods that translate: by TCP.
+
+    ``closed``: the ports that it is known not to accept, while it does others.
+    """
+    if closed:
+        ports = ", ".join(map(str, sorted(closed)))
+        return Verdict(REACHABLE, False, "NoAnswer", f"it does not accept TCP at {ports}, and does elsewhere")
     conditions = [
         one
         for connection, status in connections

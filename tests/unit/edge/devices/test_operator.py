@@ -76,7 +76,7 @@ class Case:
         """Begin anew, as a process does that knows nothing."""
         self.picture = Picture(EDGE)
         settings = Settings("pause", "socat")
-        self._reconciler = Reconciler(self.server, self.picture, settings, lambda: self.leads)
+        self.reconciler = Reconciler(self.server, self.picture, settings, lambda: self.leads)
 
     def put(self, kind: str, document: Json) -> None:
         """Make an object, or change it."""
@@ -98,7 +98,7 @@ class Case:
             found = list(self.api.all(kind.path).values())
             due |= self.picture.replace(kind.path, found, "1000000")
         keys = [key for key in due if key.kind in (DEVICES, CONNECTIONS)]
-        again = [self._reconciler.reconcile(key) for key in keys]
+        again = [self.reconciler.reconcile(key) for key in keys]
         return any(again)
 
     def one(self, kind: str, name: str = NAME) -> Any:
@@ -346,7 +346,8 @@ def test_who_does_not_answer_while_another_does_gets_no_requests(
 
     def serving_after(*answers: set[tuple[str, int]]) -> list[str]:
         for answered in answers:
-            monkeypatch.setattr(liveness, "answering", lambda ends, _, there=answered: there & set(ends))
+            found = dict.fromkeys(answered, True)
+            monkeypatch.setattr(liveness, "answering", lambda *_, found=found: found)
             watching.turn()
         return [case.one(PODS, f"{NAME}-{number}")["metadata"]["labels"][SERVING] for number in (1, 2)]
 
@@ -360,6 +361,43 @@ def test_who_does_not_answer_while_another_does_gets_no_requests(
     assert serving_after({first}, {first}, {first}) == ["false", "true"]
 
 
+@pytest.mark.parametrize("first", [443, 8554])  # the kubelet asks the first
+def test_a_handler_that_does_not_accept_is_said_of_its_device_while_another_does(
+    case: Case, monkeypatch: pytest.MonkeyPatch, first: int
+) -> None:
+    handlers = [("HTTP", 443), ("TCP", 8554), ("UDP", 5004)]
+    case.put(DEVICES, changed(DEVICE, components=components(("backend", handlers))))
+    case.put(PODS, {**POD, "status": {"podIP": "10.244.1.2"}})
+    case.turn()
+    concerned: list[Key] = []
+    watching = Liveness(case.server, case.picture, lambda: True, Logger(StringIO()), concerned.append)
+    ports = {("10.244.1.2", 443): 443, ("10.244.1.2", 8554): 8554}
+
+    def said(accepted: int, refused: int) -> tuple[str, str]:
+        answers = {end: port == accepted for end, port in ports.items() if port in (accepted, refused)}
+        asked: list[list[tuple[str, int]]] = []
+
+        def answering(ends: list[tuple[str, int]], _: float) -> dict[tuple[str, int], bool]:
+            asked.append(ends)
+            return answers
+
+        monkeypatch.setattr(liveness, "answering", answering)
+        monkeypatch.setattr(liveness, "HANDLERS_SECONDS", 0.0)
+        watching.turn()
+        assert [sorted(ends) for ends in asked] == [sorted(ports)]
+        for key in concerned:
+            case.reconciler.reconcile(key)
+        found = case.condition(DEVICES, "device01-01", "Reachable")
+        return found["status"], found["message"]
+
+    other = next(port for port in ports.values() if port != first)
+    closed = ("False", f"it does not accept TCP at {first}, and does elsewhere")
+    assert said(other, first) == said(other, 0) == closed
+    assert concerned == [Key(DEVICES, "", "device01-01")]
+    assert said(0, first)[0] == "Unknown"  # of one that accepts nothing kubelets say as much
+    assert len(concerned) == 2
+
+
 def test_who_accepts_or_refuses_answers_and_who_drops_does_not() -> None:
     with socket.create_server(("127.0.0.1", 0)) as there, socket.socket() as full, socket.socket() as none:
         none.bind(("127.0.0.1", 0))
@@ -368,7 +406,7 @@ def test_who_accepts_or_refuses_answers_and_who_drops_does_not() -> None:
         ends = [one.getsockname() for one in (there, none, full)]
         nowhere = ("255.255.255.255", 1)  # of which the kernel says at once that there is no way
         with socket.create_connection(ends[2]):  # there is room for no other
-            assert answering([*ends, nowhere], 0.2) == set(ends[:2])
+            assert answering([*ends, nowhere], 0.2) == {ends[0]: True, ends[1]: False}
 
 
 def test_what_is_refused_is_said_and_tried_again(case: Case) -> None:
@@ -396,7 +434,7 @@ def test_who_does_not_lead_and_who_is_being_deleted_is_left_alone(case: Case) ->
     gone = copy.deepcopy(case.one(CONNECTIONS, KEY.name))
     gone["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z"
     case.picture.put(CONNECTIONS, gone, False)
-    assert not case._reconciler.reconcile(KEY)
+    assert not case.reconciler.reconcile(KEY)
     assert case.one(SERVICES) is None
 
 
