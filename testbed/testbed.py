@@ -20,6 +20,7 @@ from testbed.overlays.pod_network import PodNetwork
 from testbed.overlays.registry import of_cluster
 from testbed.providers import Provider
 from testbed.runtime import containers, names
+from testbed.runtime.agents import Agents
 from testbed.runtime.services import Proxies, Told
 from testbed.scenario import Scenario, Transfer, enforcements, links, service_rules
 from testbed.scenario.addressing import Addressing, Found
@@ -49,6 +50,7 @@ class Testbed:
         self.enforcement = enforcement_of(addressing)
         self.orchestrator: Orchestrator | None = None
         self._joining: Joining | None = None
+        self.agents: Agents | None = None
         self._proxies: Proxies | None = None
         self._resolvers: names.Resolvers | None = None
         self.containers: Mapping[str, PodPlace] = {}
@@ -117,6 +119,9 @@ class Testbed:
             self._learn(self.provider.up())
             orchestrator = self._orchestrate(self.addressing, self.enforcement, self.provider)
             networks = self._make_networks(orchestrator, progress)
+            if self.enforcement.description.agent and not orchestrator.brings_containers:
+                self.agents = Agents(self.addressing, self.enforcement, self.nodes)
+                self.agents.up()
             self._learn(orchestrator.up(progress, without))
             self.orchestrator = orchestrator
             self.containers = orchestrator.containers_from(networks)
@@ -193,6 +198,7 @@ class Testbed:
         if self.orchestrator is None:
             return ["the testbed is not up"]
         joining = self._joining.faults() if self._joining else []
+        joining += self.agents.faults() if self.agents else []
         joining += self._proxies.faults() if self._proxies else []
         joining += self._resolvers.faults() if self._resolvers else []
         devices = (one.component for one in self.provider.devices.values())

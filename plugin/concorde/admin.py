@@ -30,9 +30,10 @@ usage: concorde ledger [--json] [--state-dir DIR]   who was promised what on thi
                                                     `network` is that list, and `behind` is ours
        concorde renew <CONFLIST                     give pods that run what this version gives them
        concorde dismantle <CONFLIST                 remove what a network without pods left on this node
-       concorde agent [--listen ADDRESS:PORT] [--every SECONDS] [--account DIR] <CONFLIST
-                                                    stay, repair what differs from the ledger, serve metrics,
-                                                    and tell the cluster of pods that were refused
+       concorde agent [--listen ADDRESS:PORT] [--every SECONDS] [--account DIR] [--key FILE]
+                      [--record FILE] <CONFLIST     stay, repair what differs from the ledger, serve metrics,
+                                                    tell the cluster of pods that were refused, and with the
+                                                    cluster's key grant other nodes what they may send
 As a CNI plugin it takes no arguments; a runtime calls it with CNI_COMMAND in the environment.
 """
 
@@ -84,7 +85,7 @@ class Asked:
         self.output = ""
         self.listen: tuple[str, int] | None = None
         self.every = 60.0  # seconds
-        self.account = ""
+        self.account = self.key = self.record = ""
 
 
 def parse(arguments: list[str]) -> Asked:
@@ -122,8 +123,8 @@ def _set(asked: Asked, option: str, value: str) -> None:
         asked.caches.append(value)
     elif option == "--output":
         asked.output = value
-    elif option == "--account":
-        asked.account = value
+    elif option in ("--account", "--key", "--record"):
+        setattr(asked, option[2:], value)
     else:
         asked.state = value
 
@@ -226,7 +227,8 @@ def _agent(asked: Asked) -> str:
     from . import agent, installation, refusals
 
     networks = installation.identities(_given())
-    agent.Agent(networks, asked.listen, asked.every, asked.account or refusals.ACCOUNT).run()
+    account = asked.account or refusals.ACCOUNT
+    agent.Agent(networks, asked.listen, asked.every, account, asked.key, asked.record).run()
     return ""
 
 
@@ -247,7 +249,7 @@ _COMMANDS: dict[str, tuple[Callable[[Asked], str], tuple[str, ...]]] = {
     "chain": (_chain, ()),
     "renew": (_renew, ()),
     "dismantle": (_dismantle, ()),
-    "agent": (_agent, ("--listen", "--every", "--account")),
+    "agent": (_agent, ("--listen", "--every", "--account", "--key", "--record")),
 }
 
 

@@ -5,7 +5,7 @@ restart of nftables.service). It serves metrics by HTTP, and tells the cluster o
 
 A node has one, whoever installed it; another cluster's waits to take its place, and tells of its own
 network's pods meanwhile. All work is done by child processes: what hangs there hangs alone, and the memory it
-takes goes with it.
+takes goes with it. One of them stays: it grants other nodes what they may send to this one (`fabric`).
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from time import monotonic, time
 from . import VERSION, exporter, links, metrics, refusals, strict_json, tools
 from .cni import TRY_AGAIN, CniError, in_words, write
 from .configuration import invalid, node_directory
+from .fabric import keys
 from .locks import AgentLock, NodeLock
 from .node import attachments, kernel, ledger, nfnetlink, observe, tables
 
@@ -71,13 +72,26 @@ class Agent:
     """A node's agent, or one that waits to be it."""
 
     def __init__(
-        self, networks: Sequence[Identity], listen: Place | None, every: float, account: str
+        self,
+        networks: Sequence[Identity],
+        listen: Place | None,
+        every: float,
+        account: str,
+        key: str = "",
+        record: str = "",
     ) -> None:
-        """Raises CniError 7 if the networks are not of one node."""
+        """`key` is a file with the cluster's key in the fabric, `record` one to which its rounds are added.
+
+        Raises CniError 7 if the networks are not of one node, or the key is none.
+        """
         self._state = networks[0].state
         if any(network.state != self._state for network in networks):
             raise invalid("stateDir", "an agent looks after one; give all plugins of the list the same")
         self._networks = networks
+        self._key, self._record = keys.read(key) if key else b"", record
+        self._fabric: Child | None = None
+        self._fabric_ends: tuple[int, int] | None = None  # of what tells it to end
+        self._fabric_due = 0.0
         self._listen = listen
         self._every = every
         self._account = account
@@ -100,6 +114,8 @@ class Agent:
     def run(self) -> None:
         """Go on until a newer version's agent is to take its place. Raises CniError 108 and OSError."""
         _load()
+        for network in self._networks if self._key else ():
+            keys.leave(network.directory, self._key)
         while True:
             if self._lock is None:
                 self._try_to_take()
@@ -113,6 +129,8 @@ class Agent:
             if self._lock is not None and self._look is None and now >= self._due:
                 self._begun, self._due = now, now + self._every
                 self._look = Child(lambda: _look(self._state), self._own())
+            if self._lock is not None and self._fabric is None and now >= self._fabric_due:
+                self._join_fabric()
             if self._pending and self._post is None and now >= self._post_at:
                 self._posting = list(self._pending)
                 self._post = Child(self._tell, self._own())
@@ -123,7 +141,25 @@ class Agent:
         """What no child may keep open: the lock and the port are to be free when this process ends."""
         sockets = (self._changes, self._listener)
         held = [self._lock.descriptor] if self._lock is not None else []
-        return [*held, *(one.fileno() for one in sockets if one is not None)]
+        ends = self._fabric_ends[1:] if self._fabric_ends else ()
+        return [*held, *ends, *(one.fileno() for one in sockets if one is not None)]
+
+    def _join_fabric(self) -> None:
+        """Begin to tell other nodes what waits here, and to grant them what they may send."""
+        self._fabric_due = monotonic() + _TICK_SECONDS
+        if not keys.of(self._state):
+            return
+        from .fabric import loop
+
+        self._leave_fabric()
+        self._fabric_ends = os.pipe()
+        until, _ = self._fabric_ends
+        self._fabric = Child(lambda: loop.run(self._state, until, self._record), self._own())
+
+    def _leave_fabric(self) -> None:
+        for end in self._fabric_ends or ():
+            os.close(end)
+        self._fabric_ends = None
 
     def _try_to_take(self) -> None:
         lock = AgentLock(node_directory(self._state), VERSION)
@@ -145,6 +181,7 @@ class Agent:
             if one is not None:
                 one.close()
         self._lock = self._changes = self._listener = None
+        self._leave_fabric()
 
     def _wait(self) -> None:
         """Wait for whatever comes first, a second at most, and take it in."""
@@ -155,7 +192,7 @@ class Agent:
         # Somebody may change tables all the time.
         resting = self._changes_at - monotonic()
         sockets = [self._listener if listening else None, self._changes if resting <= 0 else None]
-        children = [self._look, self._post, *self._scrapes]
+        children = [self._look, self._post, self._fabric, *self._scrapes]
         for descriptor in (
             *(one.fileno() for one in sockets if one is not None),
             *(child.answers for child in children if child is not None),
@@ -171,6 +208,9 @@ class Agent:
             self._looked(self._look.finish())
         if self._post is not None and self._post.answers in ready:
             self._posted(self._post.finish())
+        if self._fabric is not None and self._fabric.answers in ready:
+            self._fabric.finish()  # it has failed, and said why
+            self._fabric = None
         if listening and self._listener is not None and self._listener.fileno() in ready:
             self._accept(self._listener)
         if self._changes is not None and self._changes.fileno() in ready:

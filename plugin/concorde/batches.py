@@ -61,7 +61,7 @@ def run(tool: str, lines: str, netns: str = "") -> None:
         return
     number, line, batch = 0, "-batch", None
     try:
-        batch = _Batch(namespaces.opened(netns))
+        batch = Batch(namespaces.opened(netns))
         for line in lines.splitlines():
             number += 1
             batch.tell(line)
@@ -90,8 +90,8 @@ def run_all(*batches: tuple[str, str]) -> None:
             nft.wait()
 
 
-class _Batch:
-    """Lines that become messages on one socket."""
+class Batch:
+    """Lines that become messages on one socket; for who has many, one after another."""
 
     def __init__(self, kernel: socket) -> None:
         self._kernel = kernel
@@ -99,6 +99,7 @@ class _Batch:
         self._indexes: dict[str, int] = {}
 
     def close(self) -> None:
+        """End it."""
         self._kernel.close()
         for descriptor in self._opened:
             os.close(descriptor)

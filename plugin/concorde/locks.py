@@ -143,6 +143,38 @@ class AgentLock:
         os.pwrite(self.descriptor, self._version.encode(), 0)
 
 
+class Presence:
+    """What a process of the node has while it does something that others ask for; it ends with it."""
+
+    def __init__(self, directory: str, name: str) -> None:
+        """Take it, whether or not another has it. Raises CniError 108."""
+        state_files.directory(directory)
+        self._descriptor = state_files.opened(f"{directory}/{name}")
+        try:  # noqa: SIM105 - importing contextlib costs a millisecond
+            _lock(self._descriptor, fcntl.F_WRLCK, 0, waits=False)
+        except (BlockingIOError, PermissionError):
+            pass
+
+    def close(self) -> None:
+        """Give it back."""
+        os.close(self._descriptor)
+
+
+def is_present(directory: str, name: str) -> bool:
+    """Whether a process has it."""
+    try:
+        descriptor = os.open(f"{directory}/{name}", os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC)
+    except OSError:
+        return False
+    try:
+        _lock(descriptor, fcntl.F_WRLCK, 0, waits=False)
+    except (BlockingIOError, PermissionError):
+        return True
+    finally:
+        os.close(descriptor)
+    return False
+
+
 def _numbers(version: str) -> list[int]:
     return [int(part) if part.isdecimal() else 0 for part in version.split(".")]
 

@@ -19,6 +19,11 @@ STORE = "leases.sqlite"  # a version before had one in each network's directory
 ATTACHMENTS_LOCK, NODE_LOCK = "lock", "ledger.lock"
 MARKS = (ATTACHMENTS_LOCK, NODE_LOCK, STORE, LEDGER)
 AGENT_LOCK, REFUSALS = "agent.lock", "refusals"  # the agent's, beside them
+FABRIC_KEY = "fabric.key"  # of the cluster that a network is of
+FABRIC_LOCK, FABRIC_STATE = (
+    "fabric.lock",
+    "fabric.json",
+)  # of the agent's loop, and what it tells, in the node's directory
 ORDER = "order"  # of the time of the youngest list when ADD found the network's right
 LEDGER_VERSION = 8  # of its tables; with an older one there are stores
 _VERSION_AT = 60  # of SQLite's file, big-endian (sqlite.org/fileformat2.html)
@@ -117,7 +122,17 @@ def is_ours(name: str) -> bool:
         return False
     for suffix in BESIDE:
         whole = whole.removesuffix(suffix)
-    return whole in (*MARKS, AGENT_LOCK, REFUSALS, ORDER, STORE + NEW, LEDGER + NEW)
+    return whole in (
+        *MARKS,
+        AGENT_LOCK,
+        REFUSALS,
+        FABRIC_KEY,
+        FABRIC_LOCK,
+        FABRIC_STATE,
+        ORDER,
+        STORE + NEW,
+        LEDGER + NEW,
+    )
 
 
 def former_stores(state: str) -> list[tuple[str, str]]:

@@ -145,6 +145,9 @@ class Description(Part):
     guards: Literal["pod", "uplink"] | None = Field(
         None, description="where no packet may leave but through a class: looked at after each run"
     )
+    agent: bool = Field(
+        False, description="whether Concorde's agent must run on nodes, with a key of its cluster's"
+    )
     installed: bool = Field(
         False, description="whether clusters that exist must have the Concorde plugin, with this enforcement"
     )

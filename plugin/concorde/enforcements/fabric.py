@@ -7,6 +7,7 @@ what is promised arrives, too, and an ingress guarantee can be promised.
 
 from __future__ import annotations
 
+from .. import locks, state_files
 from ..node.settings import Settings
 from . import node
 
@@ -16,10 +17,17 @@ if TYPE_CHECKING:
 
 RESERVES = RECEIVES = True
 TOOLS, QDISCS = node.TOOLS, node.QDISCS
-absent, install, remove, check = node.absent, node.install, node.remove, node.check
+install, remove, check = node.install, node.remove, node.check
 
 
 def on_uplink(network: Configuration) -> Settings | None:
     """The tree that promises are kept in, with its fabric. Raises CniError 7."""
     subnet = network.subnet
     return Settings(network.document, lambda: subnet()[0] if network.names_subnet else None, in_fabric=True)
+
+
+def absent(network: Configuration) -> str:
+    """What is missing to keep what pods receive: the agent, which divides the node's link."""
+    if locks.is_present(network.node_directory, state_files.FABRIC_LOCK):
+        return ""
+    return "no agent divides this node's link: start concorde agent with the cluster's --key"

@@ -6,7 +6,7 @@
     |- c0de:fffd     the node's own control traffic; rate = the reserve
     `- c0de:fffc     best effort; rate = what is not promised
        |- c0de:4010 .. what a pod sends without a promise, for each pod of the tree; rate = nearly nothing
-       |- c0de:a000 .. of a fabric, all of that to one other node; ceil = what this one grants
+       |- c0de:7000 .. of a fabric, all of that to one other node; ceil = what this one grants
        |- c0de:fffb  of a fabric, all of that to nodes that grant nothing; ceil = the safe rate
        `- c0de:fffe  the node, strangers and whoever else there is; rate = half of it
 
@@ -49,9 +49,8 @@ MAJOR = "c0de:"
 ROOT, SAFE, BEST_EFFORT, CONTROL, DEFAULT = 0x1, 0xFFFB, 0xFFFC, 0xFFFD, 0xFFFE
 # Pods' minors, and how far from a pod's its other class is. Each class's queue has the class's minor as its
 # handle; from 8000: up the kernel numbers queues that were given none.
-FIRST_MINOR, LAST_MINOR, _APART = 0x10, 0x3FFF, 0x4000
-# Other nodes' minors. All queues of an uplink are given numbers, so none of the kernel's is in the way.
-PEERS = range(0xA000, 0xC000)
+FIRST_MINOR, LAST_MINOR, _APART = 0x10, 0x2FFF, 0x4000
+PEERS = range(0x7000, 0x8000)  # other nodes' minors
 
 # Bits per second. As HTB gives it to each pod besides what it shares out, a thousand pods take 1 Mbit/s.
 _RATE_OF_BEST_EFFORT = 1_000
@@ -240,15 +239,20 @@ def parent(minor: int) -> str:
     return handle(BEST_EFFORT if is_best_effort(minor) else ROOT)
 
 
+def turns(tree: Tree, minor: int, rate: int, ceil: int) -> tuple[int, int, int]:
+    """A class's quantum, burst and cburst (bytes), by rate and ceil (bits per second of the wire)."""
+    guaranteed = FIRST_MINOR <= minor <= LAST_MINOR
+    at_once = burst(rate, _GUARANTEE_BURST_MILLISECONDS) if guaranteed else burst(rate)
+    return _quantum(tree, minor, rate), at_once, burst(ceil)
+
+
 def class_line(verb: str, tree: Tree, minor: int, rate: int, ceil: int) -> str:
     """`add` or `change` a class: rate and ceil in bits per second of the wire."""
     above = parent(minor)
-    guaranteed = FIRST_MINOR <= minor <= LAST_MINOR
-    at_once = burst(rate, _GUARANTEE_BURST_MILLISECONDS) if guaranteed else burst(rate)
-    quantum = _quantum(tree, minor, rate)
+    quantum, at_once, at_most = turns(tree, minor, rate, ceil)
     return (
         f"class {verb} dev {tree.uplink} parent {above} classid {handle(minor)} htb prio 0"
-        f" rate {rate}bit ceil {ceil}bit burst {at_once}b cburst {burst(ceil)}b quantum {quantum}"
+        f" rate {rate}bit ceil {ceil}bit burst {at_once}b cburst {at_most}b quantum {quantum}"
         f" overhead {tree.overhead} mpu {tree.least}\n"
     )
 

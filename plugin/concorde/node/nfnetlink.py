@@ -34,7 +34,7 @@ _TABLE, _SET, _ELEMENTS, _ELEMENT = 1, 2, 3, 1  # NFTA_SET_ELEM_LIST_*, NFTA_LIS
 _KEY, _DATA, _VALUE = 1, 2, 1  # NFTA_SET_ELEM_KEY and _DATA, NFTA_DATA_VALUE
 _EXPRESSION = 7  # NFTA_SET_ELEM_EXPR
 _NAME, _OF_EXPRESSION = 1, 2  # NFTA_EXPR_NAME and _DATA
-_PACKETS = 2  # NFTA_COUNTER_PACKETS
+_BYTES, _PACKETS = 1, 2  # NFTA_COUNTER_*
 _LOOKS = 5  # at sets that others change meanwhile
 
 
@@ -129,16 +129,25 @@ def _generation(asked: socket) -> bytes:
 
 
 def _packets(asked: socket, family: str, name: str) -> Iterator[tuple[bytes, int]]:
-    """Key and counter of each element of a set; none where there is no such set."""
-    body = _header(_FAMILIES[family]) + _of_set(name)
+    """Key and packets of each element of a set; none where there is no such set."""
     with nl.Ignoring(NO_SUCH_THING):
-        for message in nl.ask(_GET_ELEMENTS, nl.DUMP, body, asked):
-            for content in nl.every(nl.attributes(message, 4).get(_ELEMENTS, b"")):
-                element = nl.attributes(content)
-                expression = nl.attributes(element.get(_EXPRESSION, b""))
-                if expression.get(_NAME) == b"counter\0":
-                    key = nl.attributes(element[_KEY])[_VALUE]
-                    yield key, unpack_from("!Q", nl.attributes(expression[_OF_EXPRESSION])[_PACKETS])[0]
+        yield from _counters(asked, family, name, _PACKETS)
+
+
+def bytes_counted(asked: socket, family: str, name: str) -> Iterator[tuple[bytes, int]]:
+    """Key and bytes of each element of a set that counts. Raises OSError."""
+    return _counters(asked, family, name, _BYTES)
+
+
+def _counters(asked: socket, family: str, name: str, which: int) -> Iterator[tuple[bytes, int]]:
+    body = _header(_FAMILIES[family]) + _of_set(name)
+    for message in nl.ask(_GET_ELEMENTS, nl.DUMP, body, asked):
+        for content in nl.every(nl.attributes(message, 4).get(_ELEMENTS, b"")):
+            element = nl.attributes(content)
+            expression = nl.attributes(element.get(_EXPRESSION, b""))
+            if expression.get(_NAME) == b"counter\0":
+                key = nl.attributes(element[_KEY])[_VALUE]
+                yield key, unpack_from("!Q", nl.attributes(expression[_OF_EXPRESSION])[which])[0]
 
 
 def _header(family: int, resource: int = 0) -> bytes:

@@ -190,8 +190,12 @@ def read_table(state: State, family: str, shown: str) -> None:
         found = set_of(entry)
         if found is not None:
             state.sets.add((family, found["name"]))
+            name = found["name"]
+            if (family, name) not in tables.SETS or (family, name) in tables.LEARNED:
+                continue  # it goes as a whole, or packets fill it
+            key = tables.key_of(family, name)
             for element in found.get("elem", ()):
-                _read_element(state, family, found["name"], Listed(element))
+                state.elements.add((family, name, _text(Listed(element), key)))
 
 
 def _read_chain(state: State, family: str, chain: dict[str, Any]) -> None:
@@ -200,12 +204,6 @@ def _read_chain(state: State, family: str, chain: dict[str, Any]) -> None:
         state.comments.setdefault((family, name), [])
     else:
         state.elements.add((family, tables.INGRESS, f'"{name[len(guard.CHAIN_OF) :]}"'))
-
-
-def _read_element(state: State, family: str, name: str, element: Listed) -> None:
-    if (family, name) not in tables.SETS or (family, name) in tables.LEARNED:
-        return  # of a set that goes as a whole, or that packets fill
-    state.elements.add((family, name, _text(element, tables.key_of(family, name))))
 
 
 def read_ports(state: State, links_shown: str, fdb_shown: str) -> None:

@@ -66,7 +66,7 @@ def _fabric(document: dict[str, Any], capacity: int) -> Fabric:
     given = table(document, FABRIC) or {}
     nodes = given.get("nodes")
     if not isinstance(nodes, list) or not 0 < len(nodes) <= _MOST_NETWORKS:
-        problem = f"{shown(nodes)} is not a list of 1 to {_MOST_NETWORKS} networks of nodes' addresses"
+        problem = f"must be a list of 1 to {_MOST_NETWORKS} networks of nodes' addresses"
         raise invalid(f"{FABRIC}.nodes", problem)
     found = []
     for index, one in enumerate(nodes):
@@ -81,7 +81,7 @@ def _fabric(document: dict[str, Any], capacity: int) -> Fabric:
         raise invalid(f"{FABRIC}.safeRate", f"{shown(safe)} {error}") from error
     if rate > capacity:
         raise invalid(f"{FABRIC}.safeRate", f"{shown(safe)} is more than the capacity of {capacity} bit/s")
-    port = number(given, "port", 1, 65535)
+    port = number({f"{FABRIC}.port": given.get("port")}, f"{FABRIC}.port", 1, 65535)
     return Fabric(tuple(found), rate // 8 * 8, DEFAULT_AGENTS_PORT if port is None else port)
 
 

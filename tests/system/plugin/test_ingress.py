@@ -1,21 +1,25 @@
 """What pods receive is promised on their node's link, as what they send is, and refused where that is full.
 
-Here nobody keeps it: that takes the agents of several nodes.
+Here nobody sends anything: that takes several nodes.
 """
 
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tests.system.plugin.conftest import INGRESS, Document, Node
 from tests.system.plugin.runtimes import ANNOTATIONS, CACHE, attach
+from tests.system.plugin.test_agent import agent
 from tests.system.plugin.test_rebuild import LEDGER, program, rebuilt, told
 from tests.system.plugin.uplinks import on_uplink
 
 PODS = ("A-1", "A-2", "A-3", "B-1")
+KEY = "0123456789abcdef"
 
 
 @pytest.fixture
@@ -24,6 +28,29 @@ def node(node: Node) -> Node:
     node.run("ip", "link", "set", "eth0", "up")
     node.add_pod_namespace(*PODS)
     return node
+
+
+@pytest.fixture
+def member(node: Node, tmp_path: Path) -> Iterator[Node]:
+    """A node with an agent that knows its cluster's key."""
+    key = tmp_path / "key"
+    key.write_text(KEY)
+    options = "--every", "3600", "--key", str(key)
+    with agent(node, tmp_path / "log", receiving("1M"), *options) as its:
+        its.says("takes part in the fabric")
+        yield node
+
+
+def test_where_no_agent_divides_the_link_only_what_receives_waits_for_one(node: Node) -> None:
+    error = node.call("ADD", "A-1", receiving("500M"))
+    assert error["code"] == 11
+    assert "start concorde agent" in error["msg"]
+    assert promised(node) == {}
+    plain = receiving("500M")
+    del plain["runtimeConfig"][ANNOTATIONS][INGRESS]
+    attach(node, "A-1", plain)
+    stdout, stderr = node.start("STATUS", "", plain).communicate()
+    assert (stdout, b"no agent divides this node's link" in stderr) == (b"", True)
 
 
 def receiving(ingress: str, cluster: str = "a", **keys: Any) -> Document:
@@ -40,71 +67,71 @@ def promised(node: Node) -> dict[str, tuple[int, int]]:
 
 
 def test_three_pods_ask_for_a_full_link_of_two_clusters_and_the_last_waits_for_another_to_end(
-    node: Node,
+    member: Node,
 ) -> None:
-    result = attach(node, "A-1", receiving("500M"))
-    attach(node, "B-1", receiving("300M", cluster="b"))
-    error = node.call("ADD", "A-2", receiving("200M"))
+    result = attach(member, "A-1", receiving("500M"))
+    attach(member, "B-1", receiving("300M", cluster="b"))
+    error = member.call("ADD", "A-2", receiving("200M"))
     assert error["code"] == 105
     assert error["msg"].startswith(
         "no room for a guarantee of 200 Mbit/s for what is received on eth0: it takes "
     )
     assert "held by cluster-a 517" in error["msg"]
     assert "cluster-b 310" in error["msg"]
-    assert promised(node) == {"A-1": (500_000_000, 25_000_000), "B-1": (300_000_000, 15_000_000)}
-    (tree,) = told(node)["trees"]
+    assert promised(member) == {"A-1": (500_000_000, 25_000_000), "B-1": (300_000_000, 15_000_000)}
+    (tree,) = told(member)["trees"]
     assert tree["ingressPromised"] > 800_000_000 > 200_000_000 > tree["ingressFree"] > 100_000_000
     assert (
         tree["promised"] < 50_000_000 < 900_000_000 < tree["free"]
     )  # answers are all that is promised there
-    assert "INGRESS" in program(node, "ledger")[1]
-    attach(node, "A-2", receiving("100M"))
-    assert node.call("CHECK", "A-1", receiving("500M", prevResult=result)) == {}
-    assert node.call("DEL", "A-1", receiving("500M")) == {}
-    attach(node, "A-3", receiving("500M"))
-    assert program(node, "reconcile") == (0, "nothing to repair\n")
-    assert node.call("GC", "", {**receiving("1M"), "cni.dev/valid-attachments": []}) == {}
-    assert promised(node) == {"B-1": (300_000_000, 15_000_000)}
-    assert node.call("DEL", "B-1", receiving("1M", cluster="b")) == {}
-    assert told(node)["trees"][0]["ingressPromised"] == 0
+    assert "INGRESS" in program(member, "ledger")[1]
+    attach(member, "A-2", receiving("100M"))
+    assert member.call("CHECK", "A-1", receiving("500M", prevResult=result)) == {}
+    assert member.call("DEL", "A-1", receiving("500M")) == {}
+    attach(member, "A-3", receiving("500M"))
+    assert program(member, "reconcile") == (0, "nothing to repair\n")
+    assert member.call("GC", "", {**receiving("1M"), "cni.dev/valid-attachments": []}) == {}
+    assert promised(member) == {"B-1": (300_000_000, 15_000_000)}
+    assert member.call("DEL", "B-1", receiving("1M", cluster="b")) == {}
+    assert told(member)["trees"][0]["ingressPromised"] == 0
 
 
-def test_check_says_what_the_ledger_has_and_the_pod_was_not_promised(node: Node) -> None:
-    result = attach(node, "A-1", receiving("500M"))
-    other = node.call("CHECK", "A-1", receiving("400M", prevResult=result))
+def test_check_says_what_the_ledger_has_and_the_pod_was_not_promised(member: Node) -> None:
+    result = attach(member, "A-1", receiving("500M"))
+    other = member.call("CHECK", "A-1", receiving("400M", prevResult=result))
     assert other["code"] == 104
     assert "ingress 500000000; expected" in other["msg"]
     words = "UPDATE promise SET rate = 7 WHERE direction = 'ingress'"
-    node.run("python3", "-c", "import sqlite3, sys; d = sqlite3.connect(sys.argv[1]); d.execute(sys.argv[2]);"
-             " d.commit()", LEDGER, words)  # fmt: skip
-    error = node.call("CHECK", "A-1", receiving("500M", prevResult=result))
+    change = "import sqlite3, sys; d = sqlite3.connect(sys.argv[1]); d.execute(sys.argv[2]); d.commit()"
+    member.run("python3", "-c", change, LEDGER, words)
+    error = member.call("CHECK", "A-1", receiving("500M", prevResult=result))
     assert error["code"] == 104
     assert "'inward': 7" in error["msg"]
 
 
 @pytest.mark.parametrize("whole", [True, False], ids=["whole", "gone"])
-def test_rebuild_knows_what_was_promised(node: Node, whole: bool) -> None:
+def test_rebuild_knows_what_was_promised(member: Node, whole: bool) -> None:
     configuration = receiving("500M")
-    result = attach(node, "A-1", configuration)
-    attach(node, "B-1", receiving("300M", cluster="b"))
-    before = told(node)
+    result = attach(member, "A-1", configuration)
+    attach(member, "B-1", receiving("300M", cluster="b"))
+    before = told(member)
     if not whole:
-        node.run("rm", LEDGER)
+        member.run("rm", LEDGER)
     else:
-        node.run("sh", "-c", f"rm -f {CACHE}/cluster-b-*")
-    assert "made: " in rebuilt(node)
-    assert told(node) == before
-    assert node.call("CHECK", "A-1", {**configuration, "prevResult": result}) == {}
-    assert program(node, "reconcile") == (0, "nothing to repair\n")
+        member.run("sh", "-c", f"rm -f {CACHE}/cluster-b-*")
+    assert "made: " in rebuilt(member)
+    assert told(member) == before
+    assert member.call("CHECK", "A-1", {**configuration, "prevResult": result}) == {}
+    assert program(member, "reconcile") == (0, "nothing to repair\n")
 
 
-def test_rebuild_says_what_is_too_much(node: Node) -> None:
-    attach(node, "A-1", receiving("500M"))
-    listed = node.run("sh", "-c", f"ls {CACHE}").split()
-    kept = json.loads(node.run("cat", f"{CACHE}/{listed[0]}"))
+def test_rebuild_says_what_is_too_much(member: Node) -> None:
+    attach(member, "A-1", receiving("500M"))
+    listed = member.run("sh", "-c", f"ls {CACHE}").split()
+    kept = json.loads(member.run("cat", f"{CACHE}/{listed[0]}"))
     kept["capabilityArgs"][ANNOTATIONS][INGRESS] = "1G"
-    node.run("sh", "-c", f"cat >{CACHE}/{listed[0]}", stdin=json.dumps(kept))
-    assert "more is promised on eth0 of what is received than it has, by " in rebuilt(node)
+    member.run("sh", "-c", f"cat >{CACHE}/{listed[0]}", stdin=json.dumps(kept))
+    assert "more is promised on eth0 of what is received than it has, by " in rebuilt(member)
 
 
 @pytest.mark.parametrize(
@@ -118,8 +145,8 @@ def test_rebuild_says_what_is_too_much(node: Node) -> None:
     ],
 )
 def test_who_cannot_be_promised_it_is_told_by_which_annotation(
-    node: Node, enforcement: str, ingress: str, words: str
+    member: Node, enforcement: str, ingress: str, words: str
 ) -> None:
-    error = node.call("ADD", "A-1", receiving(ingress, enforcement=enforcement))
+    error = member.call("ADD", "A-1", receiving(ingress, enforcement=enforcement))
     assert (error["code"], error["msg"]) == (7, f'runtimeConfig["{ANNOTATIONS}"]["{INGRESS}"]: {words}')
-    assert program(node, "ledger") == (0, "the ledger is empty: no pod is attached\n")
+    assert program(member, "ledger") == (0, "the ledger is empty: no pod is attached\n")

@@ -1,0 +1,303 @@
+"""The loop of a node's agent: what waits here is told to other nodes, and what waits there is granted.
+
+Each round it looks at its own classes (`sending`), tells the nodes they send to (`messages`), and divides its
+own link between those that told it something (`division`). A round is 20 ms, or 10 while a promise is idle or
+wakes. When nothing goes into the fabric and nothing came for two seconds, it sleeps; then a packet to a node
+wakes it, which the kernel logs (nft `log group`), or a node's message.
+
+What was granted ends by itself: in the kernel (`node.peers`), and for promised classes here.
+"""
+
+from __future__ import annotations
+
+import os
+from select import POLLIN, poll
+from time import monotonic, time
+
+from .. import addresses, files, state_files, strict_json
+from ..cni import CniError, in_words, write
+from ..configuration import node_directory
+from ..locks import Presence
+from ..node import ledger, peers
+from ..node.records import EGRESS
+from ..tools import CommandError
+from . import kernel, keys, messages, waking
+from .division import Downlink
+from .sending import Sending
+from .talk import Talk
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from ..node.records import Entry, Fabric, Tree
+    from .division import Claim
+
+_ROUND, _SHORT = 0.020, 0.010  # seconds
+# Between two divisions that a waking promise brings about, at least (seconds).
+_BETWEEN = 0.002
+_LOOKS_AT_LEDGER = 0.1  # seconds
+# With nothing to tell for so long it sleeps; the ledger is looked at after such a nap (seconds).
+_ASLEEP, _NAP = 2.0, 5.0
+_AGAIN = 1.0  # until it tries again to begin (seconds)
+_TELLS = 1.0  # seconds, between two states that are written down
+
+
+class Loop:
+    """A node's part in the fabric."""
+
+    def __init__(self, state: str, record: str = "") -> None:
+        """`record` is a file to which each round is added, for whoever looks into it. Raises OSError."""
+        self._state = state
+        self._directory = node_directory(state)
+        self._record = open(record, "a", encoding="ascii") if record else None  # noqa: SIM115 - it stays open
+        self._changed = 0  # when the ledger did
+        self._tree: Tree | None = None
+        self._clusters: list[bytes] = []
+        self._node: Node | None = None
+        self._look_at = 0.0
+        self._problem = ""
+        self._wake = waking.listen()
+        self._present = Presence(self._directory, state_files.FABRIC_LOCK)
+
+    def run(self, until: int) -> None:
+        """Go on until a descriptor has something to read, or its other end is closed.
+
+        Raises CniError 107 and 108, tools.CommandError and OSError.
+        """
+        due = 0.0
+        while True:
+            now = monotonic()
+            self._look_at_ledger(now)
+            if now >= due:
+                due = now + self._round(now)
+            ended, woken = self._wait(until, due)
+            if ended:
+                return
+            if woken:
+                due = 0.0
+
+    def _round(self, now: float) -> float:
+        """One round, if there is a fabric; how long until the next (seconds)."""
+        if self._node is None:
+            return _LOOKS_AT_LEDGER
+        lasts = self._node.round(now)
+        if self._record is not None:
+            self._write_down(self._record, self._node)
+        return lasts
+
+    def _look_at_ledger(self, now: float) -> None:
+        if now < self._look_at:
+            return
+        self._look_at = now + _LOOKS_AT_LEDGER
+        try:
+            changed = os.stat(ledger.path(self._directory)).st_ctime_ns
+        except FileNotFoundError:
+            return
+        if changed == self._changed:
+            return
+        try:
+            book = ledger.Ledger(self._directory, reading=True)
+        except CniError as error:
+            _say(f"agent: {in_words(error)}")
+            return  # left half changed, which the agent's look repairs
+        trees, entries = book.trees(), book.entries()
+        book.close()
+        tree = next((one for one in trees if one.fabric is not None and one.direction == EGRESS), None)
+        problem = ""
+        try:
+            self._take(tree, [entry for entry in entries if tree is not None and entry.tree == tree.key])
+            self._changed = changed
+        except (CniError, OSError, ValueError) as error:
+            problem = f"agent: {tree.uplink if tree else ''}: {in_words(error)}"
+            self._tree, self._look_at = None, now + _AGAIN
+        if problem != self._problem:
+            self._problem = problem
+            _say(problem or "agent: takes part in the fabric again")
+
+    def _take(self, tree: Tree | None, entries: list[Entry]) -> None:
+        """Take in what the ledger says: begin, go on otherwise, or end."""
+        clusters = keys.of(self._state)  # another's may have come since
+        if self._tree == tree and self._clusters == clusters:
+            if self._node is not None and tree is not None:
+                self._node.update(tree, entries)
+            return
+        if self._node is not None:
+            self._node.close()
+        self._tree, self._clusters, self._node = tree, clusters, None
+        if tree is None or tree.fabric is None:
+            return
+        self._node = Node(self._state, tree, tree.fabric, entries, clusters)
+
+    def _wait(self, until: int, due: float) -> tuple[bool, bool]:
+        """Wait for a round, a message or the end; whether it is to end, and whether it was woken."""
+        left = due - monotonic()
+        poller = poll()
+        poller.register(until, POLLIN)
+        node = self._node
+        if node is not None:
+            poller.register(node.descriptor, POLLIN)
+            if left > _ROUND and self._wake is not None:
+                poller.register(self._wake.fileno(), POLLIN)
+        ready = {descriptor for descriptor, _ in poller.poll(max(0.0, left) * 1000)}
+        woken = False
+        if self._wake is not None and self._wake.fileno() in ready:
+            waking.drain(self._wake)
+            woken = True
+        if node is not None and node.descriptor in ready:
+            node.hear(monotonic())
+            woken = woken or left > _ROUND
+        return until in ready, woken
+
+    def _write_down(self, record: Any, node: Node) -> None:
+        line = node.last_round()
+        if line:
+            record.write(f"{strict_json.encode({'at': time(), **line}).decode()}\n")
+            record.flush()
+
+
+def run(state: str, until: int, record: str = "") -> dict[str, Any]:
+    """Take part in the fabric until a descriptor's other end is closed. As for Loop."""
+    loop = Loop(state, record)
+    _say("agent: takes part in the fabric")
+    loop.run(until)
+    return {}
+
+
+class Node:
+    """A node that is in a fabric: what it sends, what it grants, and what it says."""
+
+    def __init__(
+        self, state: str, tree: Tree, fabric: Fabric, entries: list[Entry], clusters: list[bytes]
+    ) -> None:
+        """`clusters` are their keys. Raises OSError if its uplink is missing, or has no address."""
+        self._directory = node_directory(state)
+        self._own = kernel.address_of(tree.uplink)
+        self._talk = Talk(self._own, fabric.port, clusters)
+        self._sending = Sending(state, tree, entries)
+        self._sending.begin()
+        self._downlink = Downlink(tree.usable)
+        self._counters = kernel.Counters()
+        self._arrived_at = self._divided_at = self._told_at = 0.0
+        self._active_at = monotonic()
+        self._reported: dict[int, dict[int, Claim]] = {}
+        self._granted: dict[str, dict[int, float]] = {}
+
+    @property
+    def descriptor(self) -> int:
+        """What has something to read when another node says something."""
+        return self._talk.descriptor
+
+    def update(self, tree: Tree, entries: list[Entry]) -> None:
+        """Take in what the ledger says by now."""
+        self._sending.update(tree, entries)
+
+    def close(self) -> None:
+        """End it."""
+        for one in (self._sending, self._talk, self._counters):
+            one.close()
+
+    def round(self, now: float) -> float:
+        """Look, tell and divide; how long until the next time (seconds)."""
+        self._reported = self._sending.look(now)
+        for node, claims in self._reported.items():
+            self._tell(node, messages.REPORT, messages.report(claims), now)
+        if self._reported:
+            self._active_at = now
+        self._measure(now)
+        self._divide(now)
+        self._sending.expire(now)
+        if now - self._told_at >= _TELLS:
+            self._told_at = now
+            files.replace(
+                f"{self._directory}/{state_files.FABRIC_STATE}", strict_json.encode(self.state(now))
+            )
+        if now - self._active_at > _ASLEEP and self._downlink.asleep(now):
+            return _NAP
+        return _SHORT if self._downlink.hurries(now) else _ROUND
+
+    def _tell(self, node: int, kind: int, body: bytes, now: float) -> None:
+        self._talk.tell(addresses.dotted(node), kind, body, now, self._sending.class_of(node, now))
+
+    def _measure(self, now: float) -> None:
+        """What came since, by node."""
+        elapsed, self._arrived_at = max(now - self._arrived_at, 0.001), now
+        arrived = self._counters.look(peers.ARRIVED)
+        rates = {addresses.dotted(kernel.node(key)): count * 8 / elapsed for key, count in arrived.items()}
+        self._downlink.arrived(rates, now)
+
+    def _divide(self, now: float) -> None:
+        self._divided_at = now
+        self._granted = self._downlink.divide(now)
+        for node, ceilings in self._granted.items():
+            body = messages.grant(ceilings, peers.LEASE / 1000)
+            self._tell(addresses.parse(node), messages.GRANT, body, now)
+
+    def hear(self, now: float) -> None:
+        """Take in what other nodes say; a promise that wakes is not kept waiting for the next round."""
+        hurried = self._downlink.hurries(now)
+        for node, message in self._talk.heard(now):
+            self._active_at = now
+            if message.kind == messages.REPORT:
+                self._downlink.report(node, message.claims, now)
+            elif message.kind == messages.GRANT:
+                self._obey(addresses.parse(node), message, now)
+        if self._downlink.hurries(now) and not hurried and now - self._divided_at >= _BETWEEN:
+            self._divide(now)
+
+    def _obey(self, node: int, message: messages.Message, now: float) -> None:
+        try:
+            self._sending.obey(node, message.ceilings, message.lasts, now)
+        except (CniError, CommandError, OSError) as error:
+            _say(f"agent: what {addresses.dotted(node)} grants: {in_words(error)}")
+
+    def state(self, now: float) -> dict[str, Any]:
+        """What there is to tell people and metrics; rates in bits per second of the wire."""
+        link = self._downlink
+        return {
+            "at": int(time()),
+            "address": self._own,
+            "downlink": {
+                "reserved": int(link.reserved),
+                "foreign": int(link.foreign),
+                "free": int(link.free),
+            },
+            "granted": _whole(self._granted),
+            "refused": dict(self._talk.refused),
+            **self._sending.state(now),
+        }
+
+    def last_round(self) -> dict[str, Any]:
+        """What it told and granted in the last round; empty if there was nothing."""
+        if not (self._reported or self._granted):
+            return {}
+        link = self._downlink
+        told = {
+            addresses.dotted(node): {
+                f"{minor:x}": [int(claim.guarantee), int(claim.rate), int(claim.waiting)]
+                for minor, claim in claims.items()
+            }
+            for node, claims in self._reported.items()
+        }
+        return {
+            "node": self._own,
+            "told": told,
+            "granted": _whole(self._granted),
+            "reserved": int(link.reserved),
+            "foreign": int(link.foreign),
+            "free": int(link.free),
+        }
+
+
+def _whole(granted: dict[str, dict[int, float]]) -> dict[str, dict[str, int]]:
+    return {
+        node: {f"{minor:x}": int(rate) for minor, rate in ceilings.items()}
+        for node, ceilings in granted.items()
+    }
+
+
+def _say(text: str) -> None:
+    try:  # noqa: SIM105 - who does not hear it is no reason to end
+        write(1, f"{text}\n".encode(errors="replace"))
+    except OSError:
+        pass

@@ -1,0 +1,237 @@
+"""The sender's half: what this node's classes have for other nodes, and the ceilings that these grant.
+
+What goes to a node without a promise has a class of that node's, made when it grants something first. A
+class with a promise has its guarantee whoever grants what, and besides it the least that is granted by the
+nodes it sends to; towards what is outside the fabric, all that its pod may have.
+
+Rates are bits per second of the wire.
+"""
+
+from __future__ import annotations
+
+from .. import addresses, batches
+from ..configuration import node_directory
+from ..locks import NodeLock
+from ..node import htb, peers
+from ..node.ledger import Ledger
+from ..shaping import ETHERNET_HEADER
+from . import kernel
+from .division import Claim
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from ..node.records import Entry, Tree
+
+# A node hears of a class for so long after it sent last (seconds).
+REMEMBERED = 1.0
+# What is at its ceiling sends this part of it at least; below that, for so many looks on end, while packets
+# wait, something else holds it back.
+_NEARLY, _LOOKS = 0.85, 3
+# Ceilings this near are the same.
+_SAME = 0.005
+# What nft counts of a frame is its packet; the wire has a frame, and what Ethernet adds.
+_PACKET = 1500
+
+
+class _Class:
+    """A class, as it was seen last."""
+
+    def __init__(self, sample: kernel.Sample, ceil: int) -> None:
+        self.sent = sample.sent
+        self.ceil = ceil
+        self.rate = 0.0
+        self.waiting = sample.waiting
+        self.held_back = 0
+
+    def see(self, sample: kernel.Sample, elapsed: float) -> None:
+        """Take in what it has sent since."""
+        self.rate = max(0, sample.sent - self.sent) * 8 / elapsed
+        self.sent, self.waiting = sample.sent, sample.waiting
+        slow = self.waiting > 0 and self.rate < _NEARLY * self.ceil
+        self.held_back = self.held_back + 1 if slow else 0
+
+
+class Sending:
+    """What a node sends into the fabric."""
+
+    def __init__(self, state: str, tree: Tree, entries: list[Entry]) -> None:
+        """Raises OSError if the uplink is missing."""
+        self._state = state
+        self._classes = kernel.Classes(tree)
+        self._counters = kernel.Counters()
+        self._seen: dict[int, _Class] = {}
+        self._at = 0.0
+        self._last: dict[int, dict[int, float]] = {}  # when a node's class sent last, by both
+        self._until: dict[int, float] = {}  # how long a node's grant to its class lasts
+        self._excess: dict[
+            int, dict[int, tuple[int, float]]
+        ] = {}  # of a promised class, by node: ceil, until
+        self.update(tree, entries)
+
+    def update(self, tree: Tree, entries: list[Entry]) -> None:
+        """Take in what the ledger says by now."""
+        self._tree = tree
+        self._of_wire = (_PACKET + ETHERNET_HEADER + tree.overhead) / _PACKET
+        self._promised = {
+            entry.minor: (tree.on_wire(entry.rate), htb.most(tree, entry))
+            for entry in entries
+            if entry.minor is not None and entry.rate
+        }
+
+    def begin(self) -> None:
+        """Take back what an agent before has granted. Raises OSError."""
+        for minor in self._classes.read(self._promised):
+            guarantee, _ = self._promised[minor]
+            self._classes.set(minor, guarantee, guarantee)
+
+    def close(self) -> None:
+        """End it."""
+        self._classes.close()
+        self._counters.close()
+
+    def look(self, now: float) -> dict[int, dict[int, Claim]]:
+        """What each node is to hear: a claim for each class that sends there. Raises OSError."""
+        elapsed, self._at = max(now - self._at, 0.001), now
+        sent = self._counted(peers.SENT, kernel.node_and_class)
+        asked = self._counted(peers.ASKED, lambda key: (kernel.node(key), htb.SAFE))
+        granted = {node: self._tree.peers[node] for node, until in self._until.items() if until > now}
+        minors = {*granted.values(), *(minor for _, minor in sent), *(minor for _, minor in asked)}
+        minors |= {minor for known in self._last.values() for minor in known}
+        self._see(minors, elapsed)
+        parts = self._parts({**sent, **asked}, dict.fromkeys(granted.items(), 1))
+        return self._claims(parts, now)
+
+    def _counted(self, name: str, of: Callable[[bytes], tuple[int, int]]) -> dict[tuple[int, int], int]:
+        return {of(key): count for key, count in self._counters.look(name).items() if count}
+
+    def _see(self, minors: set[int], elapsed: float) -> None:
+        samples = self._classes.read(minors)
+        for minor, sample in samples.items():
+            known = self._seen.get(minor)
+            if known is None:
+                guarantee, _ = self._promised.get(minor, (0, 0))
+                self._seen[minor] = _Class(sample, guarantee)
+            else:
+                known.see(sample, elapsed)
+        for minor in self._seen.keys() - samples.keys():
+            del self._seen[minor]
+
+    @staticmethod
+    def _parts(
+        counted: Mapping[tuple[int, int], int], whole: Mapping[tuple[int, int], int]
+    ) -> dict[tuple[int, int], float]:
+        """Which part of a class's traffic goes to which node."""
+        totals: dict[int, int] = {}
+        for (_, minor), count in counted.items():
+            totals[minor] = totals.get(minor, 0) + count
+        parts: dict[tuple[int, int], float] = {key: count / totals[key[1]] for key, count in counted.items()}
+        return {**parts, **whole}
+
+    def _claims(self, parts: Mapping[tuple[int, int], float], now: float) -> dict[int, dict[int, Claim]]:
+        for (node, minor), part in parts.items():
+            its = self._seen.get(minor)
+            if its is not None and part * (its.rate + its.waiting):
+                self._last.setdefault(node, {})[minor] = now
+        claims: dict[int, dict[int, Claim]] = {}
+        for node, known in list(self._last.items()):
+            for minor, at in list(known.items()):
+                if now - at > REMEMBERED or minor not in self._seen:
+                    del known[minor]
+                    continue
+                claims.setdefault(node, {})[minor] = self._claim(node, minor, parts.get((node, minor), 0.0))
+            if not known:
+                del self._last[node]
+        return claims
+
+    def _claim(self, node: int, minor: int, part: float) -> Claim:
+        its = self._seen[minor]
+        guarantee, _ = self._promised.get(minor, (0, 0))
+        # A class that several nodes share waits for all of them; each hears of its part of what it sends.
+        elsewhere = its.held_back >= _LOOKS or (guarantee > 0 and self._is_held_elsewhere(node, minor))
+        return Claim(guarantee, its.rate * part, its.waiting if part else 0, elsewhere)
+
+    def _is_held_elsewhere(self, node: int, minor: int) -> bool:
+        """Whether another node grants a class less than this one does."""
+        its = self._excess.get(minor, {})
+        own = its.get(node)
+        return own is not None and any(ceil < own[0] * (1 - _SAME) for ceil, _ in its.values())
+
+    def obey(self, node: int, ceilings: Mapping[int, float], lasts: float, now: float) -> None:
+        """Do what a node grants, for so many seconds. Raises CniError, tools.CommandError and OSError."""
+        for minor, rate in ceilings.items():
+            if minor == htb.SAFE or minor in htb.PEERS:
+                self._lead(node, int(rate), now + lasts)
+            elif minor in self._promised:
+                self._excess.setdefault(minor, {})[node] = int(rate), now + lasts
+                self._settle(minor, now)
+
+    def _lead(self, node: int, ceil: int, until: float) -> None:
+        minor = self._tree.peers.get(node)
+        if minor is None:
+            minor = self._make(node)
+        self._until[node] = until
+        rate, _ = htb.rates(self._tree, minor, 0)
+        self._set(minor, rate, max(ceil, htb.LEAST_RATE))
+
+    def _make(self, node: int) -> int:
+        """Make a node's class. Its number is written down before the kernel has it."""
+        directory = node_directory(self._state)
+        with NodeLock(directory):
+            book = Ledger(directory)
+            with book:
+                minor = book.add_peer(self._tree, node)
+            book.close()
+            self._tree.peers[node] = minor
+            if minor not in self._classes.read([minor]):
+                batches.run("tc", htb.add_class(self._tree, minor, 0))
+        return minor
+
+    def _settle(self, minor: int, now: float) -> None:
+        """Give a promised class what the nodes it sends to grant, but its guarantee at least."""
+        guarantee, most = self._promised[minor]
+        to = [node for node, known in self._last.items() if minor in known]
+        grants = self._excess.get(minor, {})
+        ceil = most if to else guarantee
+        for node in to:
+            granted, until = grants.get(node, (guarantee, 0.0))
+            ceil = min(ceil, granted if until > now else guarantee)
+        self._set(minor, guarantee, min(most, max(ceil, guarantee)))
+
+    def _set(self, minor: int, rate: int, ceil: int) -> None:
+        known = self._seen.get(minor)
+        if known is not None and abs(ceil - known.ceil) <= _SAME * ceil:
+            return
+        ceil = ceil // 8 * 8
+        self._classes.set(minor, rate, ceil)
+        if known is None:
+            known = self._seen[minor] = _Class(kernel.Sample(0, 0), ceil)
+            known.sent = self._classes.read([minor])[minor].sent
+        known.ceil = ceil
+
+    def expire(self, now: float) -> None:
+        """Take back from promised classes what nobody grants any more. Raises OSError."""
+        for minor, grants in list(self._excess.items()):
+            over = [node for node, (_, until) in grants.items() if until <= now]
+            for node in over:
+                del grants[node]
+            if not grants:
+                del self._excess[minor]
+            if over and minor in self._promised:
+                self._settle(minor, now)
+
+    def class_of(self, node: int, now: float) -> int | None:
+        """The class of what goes to a node, while its grant lasts."""
+        return self._tree.peers.get(node) if self._until.get(node, 0.0) > now else None
+
+    def state(self, now: float) -> dict[str, object]:
+        """What there is to tell: ceilings (bits per second of the wire) by class, and nodes by theirs."""
+        return {
+            "ceilings": {htb.handle(minor): its.ceil for minor, its in self._seen.items() if its.ceil},
+            "nodes": {
+                addresses.dotted(node): htb.handle(self._tree.peers[node])
+                for node, until in self._until.items()
+                if until > now
+            },
+        }
