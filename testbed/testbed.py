@@ -11,6 +11,7 @@ from testbed.access.batch import Step, take
 from testbed.access.clocks import Clock
 from testbed.access.components import Component
 from testbed.access.place import InNamespace, Node, Place, PodPlace, in_parallel
+from testbed.enforcements.agents import Agents
 from testbed.enforcements.enforcement import Enforcement
 from testbed.enforcements.registry import of as enforcement_of
 from testbed.kubernetes.client import Client
@@ -20,7 +21,6 @@ from testbed.overlays.pod_network import PodNetwork
 from testbed.overlays.registry import of_cluster
 from testbed.providers import Provider
 from testbed.runtime import containers, names
-from testbed.runtime.agents import Agents
 from testbed.runtime.services import Proxies, Told
 from testbed.scenario import Scenario, Transfer, enforcements, links, service_rules
 from testbed.scenario.addressing import Addressing, Found
