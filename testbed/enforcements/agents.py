@@ -36,6 +36,7 @@ class Agents:
 
     def up(self) -> None:
         """Start them, and wait until each has its place, or waits for it. Raises ComponentError."""
+        self._enforcement.prepare()
         self.components = in_parallel(lambda one: self._start(*one), self._members)
         in_parallel(
             lambda one: one.wait_until_it_says(["sh", "-c", _READY, "sh", one.directory], READY_SECONDS),

@@ -68,8 +68,22 @@ def _tree(tree: Tree, entries: list[Entry]) -> dict[str, object]:
         "promised": total,
         "free": tree.promisable - total,
         "default": htb.default_rate(tree, total),
+        "fabric": _fabric(tree),
         "ingressPromised": received if tree.fabric else None,
         "ingressFree": tree.downlink.promisable - received if tree.fabric else None,
+    }
+
+
+def _fabric(tree: Tree) -> dict[str, object] | None:
+    """What is said of other nodes, and which of them have a class here; null without a fabric."""
+    if tree.fabric is None:
+        return None
+    nodes = {addresses.dotted(node): htb.handle(minor) for node, minor in tree.peers.items()}
+    return {
+        "networks": list(tree.fabric.nodes),
+        "safeRate": tree.fabric.safe,
+        "port": tree.fabric.port,
+        "nodes": nodes,
     }
 
 

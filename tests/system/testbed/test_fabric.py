@@ -1,0 +1,159 @@
+"""A fabric for real: whose class packets are, what may be granted, and what ends with an agent."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import pytest
+
+from testbed.access.components import Component
+from testbed.access.place import Place
+from testbed.assembly import assemble
+from testbed.enforcements.agents import DIRECTORY
+from testbed.resources import BUILT_PLUGIN
+from testbed.scenario import load
+from testbed.testbed import Testbed
+from tests.paths import ROOT
+from tests.waiting import until
+
+INCAST = ROOT / "scenarios" / "promise" / "incast.yaml"
+SENDER, RECEIVER = "worker-02", "worker-04"
+PORT, AGENTS = 6000, 7473
+PEER, SAFE = "c0de:7000", "c0de:fffb"
+# So many datagrams a second, until somebody ends it.
+SEND = """
+import socket, sys, time
+out = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+while True:
+    out.sendto(bytes(1000), (sys.argv[1], int(sys.argv[2])))
+    time.sleep(1 / int(sys.argv[3]))
+"""
+
+
+@pytest.fixture(scope="module")
+def fabric() -> Iterator[Testbed]:
+    with assemble(load(INCAST, ["enforcement=fabric"], scale=0.1), "netns", "cni").running() as testbed:
+        yield testbed
+
+
+@contextmanager
+def sending(place: Place, to: str, port: int = PORT, a_second: int = 100) -> Iterator[None]:
+    argv = ["/usr/bin/python3", "-I", "-c", SEND, to, str(port), str(a_second)]
+    with TemporaryDirectory() as directory:
+        said, errors = Path(directory) / "said", Path(directory) / "errors"
+        sender = place.start(argv, stdout=said, stderr=errors)
+        try:
+            yield
+        finally:
+            sender.kill()
+        assert errors.read_text() == ""
+
+
+def sent(node: Place, name: str) -> int:
+    """Bytes that a class of a node's uplink has sent."""
+    shown = node.run(["tc", "-s", "class", "show", "dev", "eth0", "classid", name]).stdout
+    found = re.search(r"Sent (\d+) bytes", shown)
+    return int(found[1]) if found else 0
+
+
+def leads(node: Place) -> list[Any]:
+    """To which nodes' classes the kernel leads, while it does."""
+    shown = node.run(["nft", "-j", "list", "map", "ip", "concorde", "peers"]).json()
+    (found,) = [one["map"] for one in shown["nftables"] if "map" in one]
+    return list(found.get("elem", []))
+
+
+def state(node: Place) -> Any:
+    return json.loads(node.run(["cat", "/run/concorde/node/fabric.json"]).stdout)
+
+
+def ledger(node: Place) -> Any:
+    return node.run(["/usr/bin/python3", "-IS", f"{BUILT_PLUGIN}/concorde", "ledger", "--json"]).json()
+
+
+def agent(testbed: Testbed, node: str) -> Component:
+    assert testbed.agents is not None
+    (found,) = [one for one in testbed.agents.components if one.place.name == node]
+    return found
+
+
+def grows(count: Callable[[], int], by: int = 20_000) -> None:
+    begun = count()
+    until(lambda: count() > begun + by)
+
+
+def test_what_goes_to_a_node_has_its_class_which_ends_with_the_agent(fabric: Testbed) -> None:
+    node, receiver = fabric.nodes[SENDER], fabric.pods["receiver"]
+    with sending(fabric.pods["other-1"], receiver.address):
+        grows(lambda: sent(node, PEER))
+        assert fabric.check() == []
+        (tree,) = ledger(node)["trees"]
+        address = str(fabric.addressing.address(RECEIVER))
+        assert tree["fabric"]["nodes"] == {address: PEER}
+        assert state(node)["nodes"] == {address: PEER}
+        until(lambda: str(fabric.addressing.address(SENDER)) in state(fabric.nodes[RECEIVER])["granted"])
+        own = agent(fabric, SENDER)
+        own.kill()
+        until(lambda: not leads(node))
+        grows(lambda: sent(node, SAFE))
+        own.start()
+        grows(lambda: sent(node, PEER))
+    assert fabric.check() == []
+
+
+def test_a_ceiling_that_nobody_could_grant_is_said_and_repaired(fabric: Testbed) -> None:
+    node = fabric.nodes["worker-01"]
+    shown = node.run(["tc", "class", "show", "dev", "eth0", "classid", "c0de:10"]).stdout.split()
+    assert shown[shown.index("rate") + 1] == shown[shown.index("ceil") + 1]
+    change = (
+        "tc class change dev eth0 parent c0de:1 classid c0de:10 htb rate 1mbit ceil 1mbit overhead 24 mpu 84"
+    )
+    node.run(change.split())
+    (fault,) = fabric.check()
+    assert "class c0de:10" in fault
+    assert "rate 1Mbit" in fault
+    said = node.run(["/usr/bin/python3", "-IS", f"{BUILT_PLUGIN}/concorde", "reconcile"]).stdout
+    assert said.startswith("repaired: class c0de:10")
+    assert fabric.check() == []
+
+
+@pytest.mark.parametrize("to", [RECEIVER, "worker-01"], ids=["another", "its own"])
+def test_no_pod_speaks_to_an_agent(fabric: Testbed, to: str) -> None:
+    pod, node = fabric.pods["promised"], fabric.nodes["worker-01"]
+    (own,) = [one for one in ledger(node)["attachments"] if one["pod"] == "default/promised"]
+    with sending(pod, str(fabric.addressing.address(to)), AGENTS, 1000):
+        until(lambda: dropped(node) > own["dropped"] + 10)
+    told = state(fabric.nodes[to])["at"]
+    with sending(pod, fabric.pods["receiver"].address):  # so that both agents tell what they have heard
+        until(lambda: state(fabric.nodes[to])["at"] > told)
+    assert state(fabric.nodes[to])["refused"]["malformed"] == 0
+
+
+def dropped(node: Place) -> int:
+    return sum(one["dropped"] for one in ledger(node)["attachments"])
+
+
+def test_who_has_another_key_is_granted_nothing_and_counted(fabric: Testbed, tmp_path: Path) -> None:
+    node, own = fabric.nodes[SENDER], agent(fabric, SENDER)
+    key = f"{DIRECTORY}/a/key"
+    right = node.run(["cat", key]).stdout
+    own.kill()
+    node.run(["tee", key], stdin="f" * 64)
+    own.start()
+    before = sent(node, PEER)
+    with sending(fabric.pods["other-1"], fabric.pods["receiver"].address):
+        grows(lambda: sent(node, SAFE))
+        until(lambda: state(fabric.nodes[RECEIVER])["refused"]["key"] > 0)
+        assert leads(node) == []
+        assert sent(node, PEER) == before
+    own.kill()
+    node.run(["tee", key], stdin=right)
+    own.start()
+    with sending(fabric.pods["other-1"], fabric.pods["receiver"].address):
+        grows(lambda: sent(node, PEER))
