@@ -53,6 +53,9 @@ HUNGRY, REMEMBERED, REMEMBERED_PART = 0.1, 1.0, 0.1
 WAITS = 0.005
 # Senders that were not heard for so long are foreign.
 SILENT = 0.3
+# After a promise woke on a full link, what was sent too much waits in the port: it is counted for so long, up
+# to a port's queue (both seconds), and then so much of the link is left for it to drain.
+OVERLOAD, QUEUE, DRAIN = 0.05, 0.01, 0.1
 # With nothing under way for so long the link is asleep (seconds).
 ASLEEP = 2.0
 # Time constants by which rates follow what was measured (seconds): what a class sends, what arrives of a
@@ -127,6 +130,8 @@ class Downlink:
         self._arrivals: dict[Sender, _Arrivals] = {}
         self._arrived_at: float | None = None
         self._active_at: float | None = None
+        self._divided_at: float | None = None
+        self._queued = 0.0  # what waits in the port, as far as we know (bits)
 
     def report(self, sender: Sender, claims: Mapping[int, Claim], now: float) -> None:
         """Replace what a sender said, by the minor numbers of its classes; one that is not there is idle."""
@@ -160,13 +165,12 @@ class Downlink:
         """
         self._forget(now)
         usable = self.capacity * self.margin
-        reserved = sum(known.reserved for sender in self._senders.values() for known in sender.known.values())
-        self.reserved = min(reserved, self.promised, usable)
+        self.reserved = min(self._reserved(), usable)
         self.foreign = sum(
             arrivals.unreported() if source in self._senders else arrivals.arrived
             for source, arrivals in self._arrivals.items()
         )
-        self.free = max(usable - self.reserved - self.foreign, 0.0)
+        self.free = max(usable - self.reserved - self.foreign - self._draining(now), 0.0)
         start = self.capacity * min(START, STARTS / max(len(self._senders), 1))
         floor = self.capacity * min(FLOOR, FLOORS / max(len(self._senders), 1))
         return self._ceilings(self._parts(start, now), start, floor, now)
@@ -174,19 +178,44 @@ class Downlink:
     def hurries(self, now: float) -> bool:
         """Say whether a promise that was reported is idle, or woke just now: then rounds are to be short."""
         return any(
-            known.guarantee and (not known.awake or now - known.woke_at < DECAY)
-            for sender in self._senders.values()
-            for known in sender.known.values()
+            known.guarantee and (not known.awake or now - known.woke_at < DECAY) for known in self._all()
         )
 
     def asleep(self, now: float) -> bool:
         """Say whether nothing was sent to this node for a while, but for the chatter of nodes."""
         return self._active_at is None or now - self._active_at > ASLEEP
 
+    def _all(self) -> Iterable[_Known]:
+        return (known for sender in self._senders.values() for known in sender.known.values())
+
     def _forget(self, now: float) -> None:
         for address, sender in list(self._senders.items()):
             if now - sender.heard > SILENT:
                 del self._senders[address]
+
+    def _draining(self, now: float) -> float:
+        """What is left free (bits per second) for the port's queue to drain after an overload."""
+        since = _SHORTEST if self._divided_at is None else _since(self._divided_at, now)
+        self._divided_at = now
+        woken = sum(known.guarantee for known in self._all() if now - known.woke_at <= OVERLOAD)
+        sent = self.foreign + sum(sender.rate for sender in self._senders.values())
+        too_much = max(min(woken, sent - self.capacity), 0.0) * since
+        self._queued = min(self._queued + too_much, QUEUE * self.capacity)
+        drains = min(self._queued / since, DRAIN * self.capacity)
+        self._queued -= drains * since
+        return drains
+
+    def _reserved(self) -> float:
+        """What is reserved for all. Beyond what is promised here only what is used is believed."""
+        reserved = sum(known.reserved for known in self._all())
+        if reserved <= self.promised:
+            return reserved
+        used = 0.0
+        for address, sender in self._senders.items():
+            of_it = sum(min(known.rate, known.guarantee) for known in sender.known.values())
+            arrivals = self._arrivals.get(address)
+            used += of_it if arrivals is None else min(of_it, arrivals.most)
+        return min(reserved, max(self.promised, used))
 
     def _parts(self, start: float, now: float) -> dict[tuple[Sender, int | None], float]:
         """What of the free rate each claim gets: best effort's have no number."""
@@ -327,7 +356,7 @@ class _Known:
         """What of the free rate it could use."""
         since = now - self.hungry_at
         if self.guarantee:
-            hungry = since <= HUNGRY and self.awake and not self.limited
+            hungry = since <= HUNGRY and not self.limited
             return inf if hungry else max(GROWS_BEYOND * self.rate - self.guarantee, 0.0)
         if since <= HUNGRY and not self.limited:
             return inf
@@ -352,6 +381,11 @@ class _Arrivals:
     def arrived(self) -> float:
         """All that arrives of it."""
         return self._now[0]
+
+    @property
+    def most(self) -> float:
+        """What may have arrived of it, by what was measured."""
+        return _NOISE * self.arrived + _PACKET / _UNREPORTED
 
     def follow(
         self, since: float, constant: float, arrived: float, said: float = 0.0, granted: float = 0.0

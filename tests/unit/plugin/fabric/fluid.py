@@ -106,6 +106,11 @@ class Fabric:
     def now(self) -> float:
         return self._step * STEP
 
+    @property
+    def queued(self) -> float:
+        """What waits in the port (seconds of the link)."""
+        return self._queued / self.capacity
+
     def run(self, seconds: float) -> None:
         for _ in range(round(seconds / STEP)):
             if self._step % round(self.loop / STEP) == 0 and self._step:

@@ -69,7 +69,7 @@ def test_the_division_is_that_of_a_linear_programme() -> None:
     chance = random.Random(cases.seed())
     free: list[float] = []
     demands: list[list[float]] = []
-    for _ in range(cases.count("CONCORDE_DIVISIONS", few=300, full=1000)):
+    for _ in range(cases.count("CONCORDE_DIVISIONS", few=100, full=1000)):
         free.append(chance.choice([0.0, chance.uniform(0, 100)]) if chance.random() < 0.1 else 100.0)
         demands.append([])
         for _ in range(chance.randint(1, 5)):
@@ -149,6 +149,30 @@ def test_what_says_only_that_it_is_there_wakes_no_promise() -> None:
         assert link.reserved < 0.001 * GBIT
 
 
+@pytest.mark.parametrize(
+    ("guarantee", "claims"),
+    [
+        (50e6, [Claim(50e6, 52e6), Claim(50e6), Claim(50e6), Claim(50e6)]),
+        (500e6, [Claim(500e6, 250e6, 20000), Claim(500e6, 250e6)]),
+    ],
+    ids=["a large packet now and then", "something in its queue now and then"],
+)
+def test_what_comes_in_bursts_is_not_reserved_anew_each_time(guarantee: float, claims: list[Claim]) -> None:
+    link = Downlink(GBIT)
+    for at in range(120):
+        told(link, at * 0.01, a={16: claims[at % len(claims)]}, b={1: hungry()})
+        if at >= 40:
+            assert 0 < link.reserved < 0.6 * guarantee
+            assert not link.hurries(at * 0.01)
+
+
+def test_what_nobody_wants_all_may_take() -> None:
+    assert told(Downlink(GBIT), 1.0, a={1: Claim()}, b={1: Claim()}) == {
+        "a": {1: pytest.approx(0.485 * GBIT)},
+        "b": {1: pytest.approx(0.485 * GBIT)},
+    }
+
+
 @pytest.mark.parametrize("claim", [Claim(200e6), Claim(200e6, 1e6), hungry(200e6), Claim(200e6, 1, 1, True)])
 def test_a_promised_class_is_never_below_its_promise(claim: Claim) -> None:
     link = Downlink(GBIT)
@@ -209,7 +233,7 @@ def test_who_is_silent_is_foreign_and_what_it_sends_is_taken_off() -> None:
 
 @pytest.mark.parametrize(
     ("said", "arrives", "foreign"),
-    [(400e6, 412e6, 0), (400e6, 300e6, 0), (100e6, 400e6, 290e6), (900e6, 800e6, 612e6)],
+    [(400e6, 419e6, 0), (400e6, 300e6, 0), (100e6, 400e6, 290e6), (900e6, 800e6, 612e6)],
     ids=["headers", "lost on the way", "says less", "takes more than it was given"],
 )
 def test_only_what_is_neither_noise_nor_granted_is_foreign(
@@ -220,7 +244,16 @@ def test_only_what_is_neither_noise_nor_granted_is_foreign(
         now = at * 0.01
         link.arrived({"a": arrives}, now)
         told(link, now, a={1: hungry(rate=said)}, b={1: hungry(rate=400e6)})
-    assert link.foreign == pytest.approx(foreign, abs=20e6)
+    assert link.foreign == pytest.approx(foreign, rel=0.05, abs=1e6)
+
+
+def test_what_is_reported_two_rounds_late_is_not_foreign() -> None:
+    link = Downlink(GBIT)
+    arrives = [0.0] * 20 + [450e6] * 40 + [0.0] * 20
+    for at, rate in enumerate(arrives):
+        link.arrived({"a": rate}, at * 0.01)
+        told(link, at * 0.01, a={1: hungry(rate=arrives[max(at - 2, 0)])})
+        assert link.foreign < 0.02 * GBIT
 
 
 def test_best_effort_starts_and_reports_where_all_is_promised_away() -> None:
@@ -306,6 +339,19 @@ def test_a_promise_beyond_what_is_promised_here_is_not_reserved() -> None:
     assert ceilings["b"][1] == pytest.approx(870e6 / 2)
 
 
+@pytest.mark.parametrize(("arrives", "reserved"), [(450e6, 900e6), (0, 500e6)], ids=["uses it", "says so"])
+def test_what_is_used_beyond_what_is_promised_here_is_not_given_again(
+    arrives: float, reserved: float
+) -> None:
+    link = Downlink(GBIT, promised=500e6)
+    for at in range(100):
+        now = at * 0.01
+        link.arrived({"liar": arrives, "a": 450e6}, now)
+        liar = {16: hungry(GBIT / 2, rate=450e6)}
+        told(link, now, liar=liar, a={16: hungry(500e6, rate=450e6)}, b={1: hungry()})
+    assert link.reserved == pytest.approx(reserved, rel=0.03)
+
+
 # What ceilings make of a link.
 
 
@@ -322,11 +368,9 @@ def incast(capacity: float, loop: float, promised: Load, noise: Load = greedy) -
 @pytest.mark.parametrize("used", [0.0, 0.25, 0.5, 1.0], ids=["idle", "half used", "full", "more"])
 def test_the_link_is_in_use_whatever_a_promise_needs(capacity: float, loop: float, used: float) -> None:
     link = incast(capacity, loop, steady(used * capacity) if used else idle)
-    link.run(1.5)
-    assert link.rate(0.5, 1.5) >= 0.93 * capacity
-    promised = link.classes["a", 16]
-    assert link.rate(0.5, 1.5, promised) >= 0.98 * min(used, 0.5 + 0.47 / 3) * capacity
-    assert link.rate(0.5, 1.5) <= 0.98 * capacity
+    link.run(1.0)
+    assert 0.93 * capacity <= link.rate(0.4, 1.0) <= 0.98 * capacity
+    assert link.rate(0.4, 1.0, link.classes["a", 16]) >= 0.98 * min(used, 0.5 + 0.47 / 3) * capacity
 
 
 @LINKS
@@ -336,19 +380,30 @@ def test_a_promise_that_comes_back_has_nine_tenths_in_its_first_100_ms(
     capacity: float, loop: float, noise: Load
 ) -> None:
     shares = []
-    for begin in (1.001, 1.005, 1.009, 1.013, 1.017):
+    for begin in (0.201, 0.206, 0.211, 0.216):
         link = incast(capacity, loop, between(begin, math.inf, greedy), noise)
-        link.run(1.2)
+        link.run(begin + 0.1)
         shares.append(link.rate(begin, begin + 0.1, link.classes["a", 16]) / (0.5 * capacity))
     assert min(shares) >= 0.9, shares
+
+
+@LOOPS
+def test_the_port_has_drained_150_ms_after_a_promise_came_back(loop: float) -> None:
+    link = incast(GBIT, loop, between(0.205, math.inf, greedy))
+    link.run(0.25)
+    assert link.queued > 0.003  # seconds
+    link.run(0.105)
+    for _ in range(20):
+        link.run(0.01)
+        assert link.queued < 0.001
 
 
 @LINKS
 @LOOPS
 def test_others_have_the_link_100_ms_after_a_promised_flow_stopped(capacity: float, loop: float) -> None:
-    link = incast(capacity, loop, between(0, 1.0, greedy))
-    link.run(1.3)
-    assert link.rate(1.1, 1.3, link.classes["b", 1], link.classes["c", 1]) >= 0.95 * capacity
+    link = incast(capacity, loop, between(0, 0.4, greedy))
+    link.run(0.8)
+    assert link.rate(0.5, 0.8, link.classes["b", 1], link.classes["c", 1]) >= 0.95 * capacity
 
 
 @LINKS
@@ -369,20 +424,19 @@ def test_what_does_not_change_is_divided_alike_from_ten_rounds_on(
 def test_a_node_that_does_not_report_costs_best_effort_and_no_promise(capacity: float, noise: Load) -> None:
     link = incast(capacity, 0.010, greedy, noise)
     link.add("foreign", 1, greedy, reports=False, safe=0.3 * capacity)
-    link.run(1.5)
-    assert link.rate(0.3, 1.5, link.classes["a", 16]) >= 0.5 * capacity
-    assert link.rate(0.5, 1.5) >= 0.93 * capacity
+    link.run(1.0)
+    assert link.rate(0.2, 1.0, link.classes["a", 16]) >= 0.5 * capacity
+    assert link.rate(0.4, 1.0) >= 0.93 * capacity
     assert link.downlink.foreign == pytest.approx(0.3 * capacity, rel=0.25)
 
 
-@LOOPS
-def test_twenty_nodes_and_250_promises_leave_nothing_unused(loop: float) -> None:
-    link = Fabric(GBIT, loop)
+def test_twenty_nodes_and_250_promises_leave_nothing_unused() -> None:
+    link = Fabric(GBIT)
     for node in range(20):
         link.add(f"node-{node}", 1, greedy)
         for pod in range(12 if node else 22):
             link.add(f"node-{node}", 16 + pod, greedy if pod == 0 else idle, 3e6)
-    link.run(0.6)
-    assert link.rate(0.3, 0.6) >= 0.93 * GBIT
+    link.run(0.4)
+    assert link.rate(0.2, 0.4) >= 0.93 * GBIT
     promised = [one for (_, minor), one in link.classes.items() if minor == 16]
-    assert min(link.rate(0.3, 0.6, one) for one in promised) >= 3e6
+    assert min(link.rate(0.2, 0.4, one) for one in promised) >= 3e6

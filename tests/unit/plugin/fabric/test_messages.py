@@ -107,6 +107,17 @@ def test_a_message_with_a_part_lost_is_lost_and_the_next_is_whole() -> None:
     assert other.why() == {"replayed": 1}
 
 
+def test_parts_of_two_messages_are_not_mixed() -> None:
+    one, other = met()
+    before = one.says(other, 0.1, REPORT, messages.report({minor: Claim() for minor in range(16, 266)}))
+    after = one.says(other, 0.1, REPORT, messages.report({minor: Claim(9) for minor in range(16, 266)}))
+    assert other.hears(one, [after[0], *before], 0.1) is None
+    assert other.why() == {"replayed": len(before)}
+    heard = other.hears(one, after[1:], 0.1)
+    assert heard is not None
+    assert {claim.guarantee for claim in heard.claims.values()} == {9}
+
+
 def test_what_is_too_long_is_not_sent() -> None:
     one, other = met()
     with pytest.raises(ValueError, match="no room in 16 datagrams"):
@@ -186,7 +197,7 @@ def test_lost_messages_in_any_order_only_cost_what_they_said() -> None:
     one, other = met()
     under_way: list[tuple[Node, Node, bytes]] = []
     heard = 0
-    for at in range(3000):
+    for at in range(1000):
         now = at * 0.01
         for by, to in ((one, other), (other, one)):
             under_way += [(by, to, datagram) for datagram in by.says(to, now)]
@@ -196,11 +207,11 @@ def test_lost_messages_in_any_order_only_cost_what_they_said() -> None:
         for by, to, datagram in some:
             if chance.random() < 0.5:
                 heard += to.channel.open(by.address, datagram, now) is not None
-    assert heard > 1000
+    assert heard > 300
     # Whatever it was, from now on all is heard.
-    other.hears(one, one.says(other, 31.0), 31.0)
-    assert answered(other, one, 31.0) is not None
-    assert other.hears(one, one.says(other, 31.01), 31.01) is not None
+    other.hears(one, one.says(other, 11.0), 11.0)
+    assert answered(other, one, 11.0) is not None
+    assert other.hears(one, one.says(other, 11.01), 11.01) is not None
 
 
 def test_hellos_are_few_whoever_asks_for_them() -> None:
@@ -262,6 +273,8 @@ def test_what_was_said_before_a_start_is_not_believed_after_it(restarted: str) -
     else:
         other = Node(B, boot=b"new boot")
     other.hears(one, one.says(other, 0.2), 0.2)
+    for _ in range(10):  # so that its sequence has been where the other's was
+        other.says(one, 0.2)
     assert answered(other, one, 0.2) is not None
     assert other.hears(one, one.says(other, 0.21), 0.21) is not None
     assert other.hears(one, kept, 0.3) is None
@@ -340,14 +353,17 @@ def test_a_body_of_another_length_is_malformed_even_with_the_key(kind: int, body
 
 def test_memory_is_bounded_and_who_talks_is_not_forgotten() -> None:
     one, other = met()
+    kept = one.says(other, 0.1)
     for number in range(3000):
         stranger = Node(f"10.1.{number // 250}.{number % 250}", boot=b"stranger")
         other.hears(stranger, stranger.says(other, 0.1), 0.1)
         if number % 100 == 0:
             assert other.hears(one, one.says(other, 0.1), 0.1) is not None
+        if number % 100 == 99:
+            assert other.hears(one, kept, 0.1) is None
     assert len(other.channel._peers) == messages.MOST_PEERS
     assert len(other.channel._pending) <= messages.MOST_PEERS
-    assert other.hears(one, one.says(other, 0.1), 0.1) is not None
+    assert other.why()["replayed"] == 30
 
 
 # Nodes of several clusters.
