@@ -82,7 +82,7 @@ def _acknowledgements(scenario: Scenario, guaranteed: Iterable[Traffic]) -> Iter
 
 def _answers(scenario: Scenario, flow: Traffic) -> int:
     pod = scenario.pods.get(scenario.receivers_of(flow)[0])
-    return (pod.answers or 0) if pod else 0
+    return pod.answered if pod else 0
 
 
 def _share(scenario: Scenario, flow: Traffic) -> float:

@@ -270,6 +270,7 @@ def _workloads(scenario: Scenario, node: str, addresses: Mapping[str, str]) -> I
     for name, pod in {**scenario.pods, **connections.pods(scenario)}.items():
         if pod.node == node:
             said = [f"{format_bps(pod.guarantee)} promised"] if pod.guarantee else []
+            said += [f"{format_bps(pod.ingress)} to receive"] if pod.ingress else []
             said += [f"at most {format_bps(pod.ceiling)}"] if pod.ceiling else []
             yield Workload(name, pod.cluster, addresses.get(name, ""), ", ".join(said))
     for name, container in scenario.containers.items():

@@ -269,8 +269,9 @@ def pod_manifest(
     known = manifests.pod(scenario, enforcement, name)
     (container,) = known["spec"]["containers"]
     container |= {"image": image, "imagePullPolicy": "IfNotPresent"}
-    if not machine.publishes:
-        container.pop("resources", None)
+    asked = container.pop("resources", {}).get("limits", {})
+    if limits := {one: rate for one, rate in asked.items() if one in machine.publishes}:
+        container["resources"] = {"limits": limits}
     spec = {"containers": [container], "nodeSelector": {"kubernetes.io/hostname": machine.hostname}}
     made = _pod(known["metadata"]["name"], seconds, spec, known["metadata"]["annotations"])
     made["metadata"]["labels"] = known["metadata"]["labels"] | LABEL

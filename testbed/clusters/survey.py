@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from testbed.clusters import kubeconfigs
-from testbed.enforcements.enforcement import RESOURCE, Enforcement
+from testbed.enforcements.enforcement import RESOURCES, Enforcement
 from testbed.kubernetes.client import is_ready
 from testbed.kubernetes.control_plane import CONFIGURATION, DIRECTORY, LIST
 from testbed.scenario import Scenario
@@ -26,7 +26,7 @@ class Machine:
     hostname: str  # its label, by which pods select it
     address: str
     boot_id: str  # the same in every cluster that it is a node of
-    publishes: bool  # whether its bandwidth is known to the scheduler
+    publishes: frozenset[str]  # which resources of ours the scheduler knows of it
     unusable: str  # why no pod of a scenario can run there, in words
     facts: Mapping[str, Any] = field(default_factory=dict, compare=False)  # for the recording
 
@@ -40,7 +40,9 @@ class Machine:
             hostname=metadata.get("labels", {}).get("kubernetes.io/hostname", metadata["name"]),
             address=addresses.get("InternalIP", ""),
             boot_id=status["nodeInfo"]["bootID"],
-            publishes=status.get("allocatable", {}).get(RESOURCE, "0") != "0",
+            publishes=frozenset(
+                one for one in RESOURCES if status.get("allocatable", {}).get(one, "0") != "0"
+            ),
             unusable=_unusable(node),
             facts={
                 "name": metadata["name"],

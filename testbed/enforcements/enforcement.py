@@ -29,8 +29,10 @@ BURST_MILLISECONDS = 84  # how long that lasts at the least of the paper's rates
 # A worker's bandwidth as an extended resource, so that the scheduler knows what fits on no node at all. It
 # counts what guarantees count, in bits per second: a pod asks for exactly what its annotations say. Each
 # cluster's scheduler sees the whole of an overlapped worker; what the other cluster holds there only the
-# plugin's ledger knows, and has the last word.
+# plugin's ledger knows, and has the last word. Where what pods receive can be promised, that is another one.
 RESOURCE = "concorde.contmec.dev/egress"
+INGRESS_RESOURCE = "concorde.contmec.dev/ingress"
+RESOURCES = RESOURCE, INGRESS_RESOURCE
 
 
 class Up(Protocol):
@@ -97,6 +99,11 @@ class Enforcement:
     def installed(self) -> bool:
         """Whether nodes that exist must have it installed, and configured as the scenario says."""
         return self.description.installed
+
+    @property
+    def admits_ingress(self) -> bool:
+        """Whether what pods receive can be promised a rate."""
+        return self.description.annotations.receives is not None
 
     def prepare(self) -> None:
         """Make what nodes are brought: build the plugin, if it is ours. Raises CalledProcessError."""
@@ -181,40 +188,50 @@ class Enforcement:
         if self.description.plugins != OURS or self.description.link is None:
             return
         taken: Counter[str] = Counter()
-        for promise in self._promised(pods):
-            if promise.rate is None:
-                continue
-            takes = math.ceil(promise.wanted * promise.factor)
-            free = int(self._room(promise.rate)) - taken[promise.link]
-            if takes <= free:
-                taken[promise.link] += takes
-                continue
-            yield Fault(
-                promise.path,
-                f"no room for {format_rate(promise.wanted)} on {promise.link}: with headers it takes "
-                f"{takes / 1e6:g} Mbit/s of its link, and {free / 1e6:g} are free",
-            )
+        for promises in self._promised(pods):
+            wanted = {one.link: math.ceil(one.wanted * one.factor) for one in promises}
+            room = {one.link: self._room(one.rate) for one in promises if one.rate is not None}
+            free = {link: int(most) - taken[link] for link, most in room.items()}
+            refused = [one for one in promises if wanted[one.link] > free.get(one.link, math.inf)]
+            if not refused:
+                taken.update(wanted)
+            for one in refused:
+                takes, left = wanted[one.link] / 1e6, free[one.link] / 1e6
+                words = f"no room for {format_rate(one.wanted)} on {one.link}: with headers it takes"
+                yield Fault(one.path, f"{words} {takes:g} Mbit/s of its link, and {left:g} are free")
 
-    def _promised(self, pods: Collection[str]) -> Iterator[_Promise]:
-        """Yield what these pods are promised on links: nodes' own, and of proxies those of segments."""
-        scenario = self.addressing.scenario
+    def _promised(self, pods: Collection[str]) -> Iterator[list[_Promise]]:
+        """Yield what each of these pods is promised on links: its node's, and of a proxy its segment's.
+
+        A pod comes with all of it, or not at all.
+        """
         for name, pod in self.addressing.pods.items():
-            if name not in pods:
-                continue
-            connection = self.addressing.proxies.get(name)
-            if pod.promised:
-                path: FaultPath = ("pods", name, "guarantee" if pod.guarantee else "answers")
-                if connection is not None:
-                    path = ("connections", connection, "guarantee", "fromDevice")
-                rate = links.rate_of(scenario, pod.node)
-                yield _Promise(path, pod.node, rate, pod.promised, self._on_uplink(pod.cluster))
+            if name in pods:
+                connection = self.addressing.proxies.get(name)
+                led = [] if connection is None else [*self._promised_to_device(connection, pod)]
+                yield [*self._promised_on_node(name, pod, connection), *led]
+
+    def _promised_on_node(self, name: str, pod: Pod, connection: str | None) -> Iterator[_Promise]:
+        rate, factor = links.rate_of(self.addressing.scenario, pod.node), self._on_uplink(pod.cluster)
+        if pod.promised:
+            path: FaultPath = ("pods", name, "guarantee" if pod.guarantee else "answers")
+            if pod.answers is None and not pod.guarantee:
+                path = ("pods", name, "ingress")  # of which its answers' follows
             if connection is not None:
-                wanted = scenario.connections[connection].guarantee.to_device
-                segment = scenario.devices[scenario.connections[connection].device].segment
-                if wanted is not None:
-                    path = ("connections", connection, "guarantee", "toDevice")
-                    at, rate = f"segment {segment} at {pod.node}", scenario.segments[segment].rate
-                    yield _Promise(path, at, rate, wanted, self._on_link(segments.MTU, 0))
+                path = ("connections", connection, "guarantee", "fromDevice")
+            yield _Promise(path, pod.node, rate, pod.promised, factor)
+        if pod.ingress is not None:
+            arriving = f"{pod.node} of what arrives"
+            yield _Promise(("pods", name, "ingress"), arriving, rate, pod.ingress, factor)
+
+    def _promised_to_device(self, name: str, pod: Pod) -> Iterator[_Promise]:
+        scenario = self.addressing.scenario
+        wanted = scenario.connections[name].guarantee.to_device
+        segment = scenario.devices[scenario.connections[name].device].segment
+        if wanted is not None:
+            path = ("connections", name, "guarantee", "toDevice")
+            at, rate = f"segment {segment} at {pod.node}", scenario.segments[segment].rate
+            yield _Promise(path, at, rate, wanted, self._on_link(segments.MTU, 0))
 
     def install(self, up: Up) -> None:
         """Do what is to be done once the pods are up, if the plugins have not. Raises CommandError."""
@@ -376,6 +393,7 @@ def by_annotations(description: Description, pod: Pod) -> dict[str, str]:
     rates = {
         keys.guarantee: pod.guarantee,
         keys.answers: pod.answers,
+        keys.receives: pod.ingress,
         keys.ceiling: limit if "egress" in description.direction else None,
         keys.ingress: limit if "ingress" in description.direction else None,
     }
@@ -419,11 +437,16 @@ def _limit(description: Description, pod: Pod) -> int | None:
 def offer(enforcement: Enforcement, cluster: str, node: str) -> dict[str, str]:
     """Return the resource a worker has to give a cluster; nothing if its link has no known rate."""
     rate = enforcement.capacity(cluster, node)
-    return {} if rate is None else {RESOURCE: str(rate)}
+    if rate is None:
+        return {}
+    # A link has the same rate in both directions.
+    both = RESOURCES if enforcement.admits_ingress else (RESOURCE,)
+    return dict.fromkeys(both, str(rate))
 
 
 def request(enforcement: Enforcement, pod: Pod) -> dict[str, str]:
     """Return the resource a pod's container must ask for; nothing where none is published."""
-    if not pod.promised or enforcement.capacity(pod.cluster, pod.node) is None:
+    if enforcement.capacity(pod.cluster, pod.node) is None:
         return {}
-    return {RESOURCE: str(pod.promised)}
+    asked = zip(RESOURCES, (pod.promised, pod.ingress), strict=True)
+    return {name: str(rate) for name, rate in asked if rate}

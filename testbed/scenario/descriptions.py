@@ -72,6 +72,9 @@ class Annotations(Part):
     answers: Key | None = Field(
         None, description="for the rate promised to acknowledgements; none: they cannot be promised any"
     )
+    receives: Key | None = Field(
+        None, description="for the rate promised to what a pod receives; none: that cannot be promised any"
+    )
     ceiling: Key | None = Field("kubernetes.io/egress-bandwidth", description="for the limit")
     ingress: Key | None = Field(
         "kubernetes.io/ingress-bandwidth", description="for the limit of what comes in, where one is"

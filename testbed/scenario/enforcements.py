@@ -30,6 +30,7 @@ class Kind:
     counts: Counts = "layer2"  # what a rate counts
     caps_guarantees: bool = False  # whether a guarantee is also the most that a pod gets
     admits_answers: bool = False  # whether acknowledgements can be promised a rate
+    admits_ingress: bool = False  # whether what a pod receives can be promised a rate
     shares_links: bool = False  # whether it shares out the nodes' links, so that their rate must be known
     link_share: float = 1.0  # of a node's link, that it lets traffic have
     on_underlay: bool = (
@@ -102,10 +103,17 @@ def kind_of(description: Description) -> Kind:
         counts=description.counts,
         caps_guarantees=description.caps_guarantees or description.annotations.guarantee is None,
         admits_answers=description.annotations.answers is not None,
+        admits_ingress=description.annotations.receives is not None,
         shares_links=description.link is not None,
         link_share=description.link.share if description.link else 1.0,
         on_underlay=description.addresses == "underlay",
     )
+
+
+def receiving() -> list[str]:
+    """Return the names of those that can promise a rate to what a pod receives."""
+    kinds = {name: kind or kind_of(descriptions.of_name(name)) for name, kind in KINDS.items()}
+    return [name for name, kind in kinds.items() if kind.admits_ingress]
 
 
 def shall_hold(scenario: Scenario) -> bool:

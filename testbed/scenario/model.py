@@ -7,6 +7,7 @@ how a scenario is read and written. Rates are bits per second, times are seconds
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator, Mapping
 from ipaddress import IPv4Network
 from typing import Annotated, Any, Literal, TypeVar
 
@@ -46,6 +47,7 @@ from testbed.scenario.words import (
 Scaled = TypeVar("Scaled", bound=BaseModel)
 
 NODE_PREFIX = 24  # of a subnet, where a scenario says one range of pods and no size
+ANSWERED = 20  # of a rate that is received one part in so many is what acknowledgements need, 2 to 5 %
 MOST_POD_CIDRS = 100  # of a cluster: each of its nodes is compared with all
 
 # A part is known once it is imported or registered. The model checks names by these, and imports no part.
@@ -278,7 +280,12 @@ class Pod(Part):
     answers: Rate | None = Field(
         None,
         description="the rate promised to its acknowledgements of what it receives; becomes the annotation "
-        "concorde.contmec.dev/answers-guarantee",
+        "concorde.contmec.dev/answers-guarantee; with ingress, without it a twentieth of that",
+    )
+    ingress: Rate | None = Field(
+        None,
+        description="the rate promised to all that it receives; becomes the annotation "
+        "concorde.contmec.dev/ingress-guarantee",
     )
     ceiling: Rate | None = Field(
         None,
@@ -287,9 +294,20 @@ class Pod(Part):
     )
 
     @property
+    def answered(self) -> int:
+        """What is promised to its answers, bits per second: what it says, or a share of what it receives.
+
+        That is as the plugin has it (concorde/guarantees.py), and as far as the ceiling has room.
+        """
+        if self.answers is not None or self.ingress is None:
+            return self.answers or 0
+        needed = -(-self.ingress // ANSWERED)
+        return needed if self.ceiling is None else max(0, min(needed, self.ceiling - (self.guarantee or 0)))
+
+    @property
     def promised(self) -> int:
         """What is promised to all that it sends and to its answers together, bits per second."""
-        return (self.guarantee or 0) + (self.answers or 0)
+        return (self.guarantee or 0) + self.answered
 
 
 class Container(Part):
@@ -464,6 +482,15 @@ def _timed(one: Kind, before: float, seconds: int) -> Kind:
     return one.model_copy(update={"start": max(0.0, round(start, 3)), "duration": duration})
 
 
+def max_min(room: int, wanted: Mapping[str, int]) -> dict[str, int]:
+    """Return what each gets of a room that is shared out, all alike but none more than it wants."""
+    given = {}
+    for number, one in enumerate(sorted(wanted, key=wanted.__getitem__)):
+        given[one] = min(wanted[one], room // (len(wanted) - number))
+        room -= given[one]
+    return given
+
+
 class Scenario(Part):
     """One experiment."""
 
@@ -609,14 +636,36 @@ class Scenario(Part):
     def guarantee_of(self, transfer: Transfer) -> int | None:
         """Return what a transfer was promised, bits per second; None without a promise.
 
-        That is what its sender was; on the way to a device at most what the connection was.
+        That is what its sender was; on the way to a device at most what the connection was, and to a pod with
+        a promise for what it receives at most its sender's share of that.
         """
-        pod = self.pods.get(transfer.source)
-        promises = [pod.guarantee if pod else None]
+        promises = [self._sent_by(transfer.source)]
         if transfer.destination in self.connections:
             promises.append(self.connections[transfer.destination].guarantee.to_device)
         known = [one for one in promises if one is not None]
-        return min(known) if len(known) == len(promises) else None
+        if len(known) < len(promises):
+            return None
+        return min([*known, *self._shares_at_receiver(transfer)])
+
+    def _sent_by(self, endpoint: TrafficEndpoint) -> int | None:
+        pod = self.pods.get(endpoint)
+        return pod.guarantee if pod else None
+
+    def _shares_at_receiver(self, transfer: Transfer) -> Iterator[int]:
+        """Yield, of each moment at which a transfer's receiver is sent something else, what is the sender's.
+
+        What is promised there is shared out by max-min among the pods that send then and were promised what
+        they send, each of which has no use for more than that. Who was promised nothing has no part in it.
+        """
+        receivers = self.receivers_of(transfer)
+        pod = self.pods.get(receivers[0]) if len(receivers) == 1 else None
+        if pod is None or pod.ingress is None:
+            return
+        beside = [one for one in self.transfers if self.receivers_of(one) == receivers]
+        for moment in {max(one.start, transfer.start) for one in beside if one.start < transfer.end}:
+            senders = {one.source for one in beside if one.start <= moment < one.end} | {transfer.source}
+            wanted = {one: rate for one in senders if (rate := self._sent_by(one)) is not None}
+            yield max_min(pod.ingress, wanted)[transfer.source]
 
     def lasting(self, seconds: int) -> Scenario:
         """Return the same experiment with everything that is sent at its place in another time.
@@ -673,7 +722,8 @@ class Scenario(Part):
                     for name, one in self.connections.items()
                 },
                 "pods": {
-                    name: scaled(pod, "guarantee", "answers", "ceiling") for name, pod in self.pods.items()
+                    name: scaled(pod, "guarantee", "answers", "ingress", "ceiling")
+                    for name, pod in self.pods.items()
                 },
                 "flows": [scaled(flow, "rate") for flow in self.flows],
                 "disturbances": [scaled(disturbance, "rate") for disturbance in self.disturbances],

@@ -260,6 +260,7 @@ def _overlapping(networks: list[IPv4Network | IPv6Network]) -> list[tuple[int, i
 
 def _pods(scenario: Scenario) -> Iterator[Fault]:
     workers = {name: set(cluster.workers) for name, cluster in scenario.clusters.items()}
+    admits_ingress = enforcements.of(scenario).admits_ingress
     for name, pod in scenario.pods.items():
         at: Path = ("pods", name)
         cluster = scenario.clusters.get(pod.cluster)
@@ -273,10 +274,13 @@ def _pods(scenario: Scenario) -> Iterator[Fault]:
                 f"{pod.node!r} is not a worker of cluster {pod.cluster!r} "
                 f"(workers: {listed(cluster.workers)})",
             )
-        rates = ("guarantee", pod.guarantee), ("answers", pod.answers), ("ceiling", pod.ceiling)
-        for field, rate in rates:
+        for field in ("guarantee", "answers", "ingress", "ceiling"):
+            rate = getattr(pod, field)
             if rate is not None and not LOWEST_RATE <= rate <= HIGHEST_RATE:
                 yield Fault((*at, field), f"{format_rate(rate)} is not between 1k and 1T bits per second")
+        if pod.ingress is not None and not admits_ingress:
+            words = f"network {scenario.kept_by} promises nothing of what a pod receives"
+            yield Fault((*at, "ingress"), f"{words} (those that do: {listed(enforcements.receiving())})")
         if pod.ceiling and pod.ceiling < pod.promised:
             of = "the guarantee" + (" and answers" if pod.answers else "")
             yield Fault((*at, "ceiling"), f"a ceiling below {of} would break the promise")

@@ -232,6 +232,7 @@ def _all_rates(scenario: Scenario) -> Iterator[tuple[str, int]]:
         yield from known(f"nodes.{name}.rate", node.rate)
     for name, pod in scenario.pods.items():
         yield from known(f"pods.{name}.guarantee", pod.guarantee)
+        yield from known(f"pods.{name}.ingress", pod.ingress)
         yield from known(f"pods.{name}.ceiling", pod.ceiling)
     parts: dict[str, Sequence[Traffic]] = {"flows": scenario.flows, "disturbances": scenario.disturbances}
     for part, traffic in parts.items():

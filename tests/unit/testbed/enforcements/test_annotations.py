@@ -40,6 +40,11 @@ def test_what_knows_guarantees_is_told_both() -> None:
     keys = Annotations(guarantee="example.org/floor", answers="example.org/answers")
     all_three = Description(name="all", told="annotation", annotations=keys)
     assert by_annotations(all_three, answering) == {**expected, "example.org/answers": "700k"}
+    receiving = POD.model_copy(update={"ingress": 900_000})
+    assert by_annotations(all_three, receiving) == expected
+    keys = Annotations(guarantee="example.org/floor", receives="example.org/in")
+    two_ways = Description(name="two", told="annotation", annotations=keys)
+    assert by_annotations(two_ways, receiving) == {**expected, "example.org/in": "900k"}
 
 
 def test_a_limit_is_told_for_the_directions_it_is_for() -> None:

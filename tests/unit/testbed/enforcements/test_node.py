@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import pytest
+from concorde import guarantees
 from concorde.node.records import Tree
 
 from testbed.enforcements import registry
-from testbed.enforcements.enforcement import Guarded
+from testbed.enforcements.enforcement import Guarded, by_capabilities
+from testbed.scenario import Pod, descriptions
 from testbed.scenario.addressing import Addressing
+from testbed.scenario.faults import Fault
 from tests.unit.testbed.builders import addressed
 from tests.unit.testbed.enforcements.doubles import standing
 
@@ -118,3 +121,35 @@ def test_what_packets_grow_by_takes_room_too() -> None:
 def test_who_shares_out_no_link_refuses_nothing() -> None:
     """The paper's plugin does not know what a link carries."""
     assert refused("pods.A-1.guarantee=300M", "enforcement=pod") == []
+
+
+def arriving(*overrides: str) -> list[Fault]:
+    """The promises that are refused where what arrives can be promised; links have 9 Gbit/s."""
+    woven = addressed("congested", "enforcement=fabric", *overrides)
+    return list(registry.of(woven).refused(["A-3", "A-4"]))
+
+
+def test_what_arrives_is_another_link_of_each_node() -> None:
+    assert arriving("pods.A-3.ingress=5G", "pods.A-3.guarantee=5G") == []
+    (fault,) = arriving("pods.A-3.ingress=5G", "pods.A-4.ingress=4G")
+    assert fault.path == ("pods", "A-4", "ingress")
+    assert fault.message.startswith("no room for 4G on worker-02 of what arrives: with headers it takes")
+
+
+def test_a_pod_comes_with_all_its_promises_or_not_at_all() -> None:
+    (fault,) = arriving("pods.A-3.ingress=9G", "pods.A-3.guarantee=5G", "pods.A-4.guarantee=8G")
+    assert fault.path == ("pods", "A-3", "ingress")
+
+
+@pytest.mark.parametrize("ceiling", [None, 20_000_000, 30_000_000])
+@pytest.mark.parametrize("guarantee", [None, 20_000_000])
+@pytest.mark.parametrize("ingress", ["1k", "500M", "500000001"])
+def test_answers_follow_of_what_is_received_as_the_plugin_has_it(
+    ingress: str, guarantee: int | None, ceiling: int | None
+) -> None:
+    pod = Pod.model_validate(
+        {"cluster": "a", "node": "n", "ingress": ingress, "guarantee": guarantee, "ceiling": ceiling}
+    )
+    told = by_capabilities(descriptions.of_name("fabric"), pod)
+    found = guarantees.promise({"runtimeConfig": told}, capability_is_ceiling=True)
+    assert pod.answered == (found.answers or 0)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from testbed.enforcements import registry
-from testbed.enforcements.enforcement import RESOURCE, offer, request
+from testbed.enforcements.enforcement import INGRESS_RESOURCE, RESOURCE, offer, request
 from testbed.scenario import Pod
 from testbed.scenario.addressing import Addressing
 
@@ -22,6 +22,15 @@ def test_a_pod_asks_for_exactly_its_guarantee(congested: Addressing) -> None:
     assert request(enforcement, pods["A-3"]) == {}
     answering = pods["A-2"].model_copy(update={"answers": 5_000})
     assert request(enforcement, answering) == {RESOURCE: "3000005000"}
+
+
+def test_what_is_received_is_another_resource_where_it_can_be_promised(congested: Addressing) -> None:
+    woven = Addressing(congested.scenario.model_copy(update={"enforcement": "fabric"}))
+    enforcement = registry.of(woven)
+    rate = str(enforcement.capacity("a", "worker-01"))
+    assert offer(enforcement, "a", "worker-01") == {RESOURCE: rate, INGRESS_RESOURCE: rate}
+    receiving = POD.model_copy(update={"ingress": 100_000})
+    assert request(enforcement, receiving) == {RESOURCE: "5000", INGRESS_RESOURCE: "100000"}
 
 
 def test_where_nobody_knows_the_links_rate_nothing_is_offered_or_asked_for(contmec: Addressing) -> None:

@@ -9,6 +9,7 @@ import pytest
 from testbed.scenario import enforcements
 from testbed.scenario.enforcements import Kind
 from testbed.scenario.goodput import expected_goodput_of
+from testbed.scenario.units import parse_rate
 from tests.unit.bench.builders import scenario
 
 
@@ -49,6 +50,52 @@ def test_small_datagrams_get_as_much_of_where_the_promise_is_kept(
     experiment = scenario(flows=sent, disturbances=[], **{"underlay": {"rate": "1G"}, **fields})
     got = expected_goodput_of(experiment, experiment.flows[0])
     assert got == pytest.approx(1e8 * of / 1464 * 512 / takes)
+
+
+def received(ingress: str, **fields: Any) -> list[int | None]:
+    """What each transfer is promised, of A's 100M and B's 200M, where C is to receive that."""
+    made = scenario(enforcement="fabric", underlay={"rate": "1G"}, **fields)
+    pods = made.pods | {"C": made.pods["C"].model_copy(update={"ingress": parse_rate(ingress)})}
+    made = made.model_copy(update={"pods": pods})
+    return [made.guarantee_of(one) for one in made.transfers]
+
+
+A, B, C = ({"from": one, "to": "C"} for one in "ABD")
+
+
+@pytest.mark.parametrize(
+    ("ingress", "flows", "promised"),
+    [
+        ("1G", [A], [100]),
+        ("80M", [A], [80]),
+        ("80M", [{"from": "A", "to": "D"}], [100]),  # to whom nothing is promised
+        ("80M", [C], [None]),  # of whom nothing is promised
+        ("80M", [A, C], [80, None]),  # who has no part in it
+        ("300M", [A, B], [100, 200]),
+        ("250M", [A, B], [100, 150]),
+        ("150M", [A, B], [75, 75]),
+        ("150M", [A, {**B, "start": 4, "duration": 4}], [75, 75]),
+        ("150M", [{**A, "duration": 4}, {**B, "start": 4, "duration": 4}], [100, 150]),  # one after the other
+        ("150M", [{**A, "duration": 4}, {**A, "name": "again", "start": 4}], [100, 100]),  # one sender
+    ],
+)
+def test_a_flow_is_promised_the_lesser_of_its_senders_promise_and_its_share_of_the_receivers(
+    ingress: str, flows: list[dict[str, Any]], promised: list[int | None]
+) -> None:
+    expected = [None if one is None else one * 10**6 for one in promised]
+    assert received(ingress, flows=flows, disturbances=[]) == expected
+
+
+def test_a_disturbance_of_a_promised_pod_has_its_share_of_what_is_received() -> None:
+    disturbing = [{"name": "noise", **B, "start": 2, "duration": 1}]
+    assert received("150M", flows=[A], disturbances=disturbing)[0] == 75 * 10**6
+
+
+def test_goodput_follows_the_lesser_promise() -> None:
+    made = scenario(enforcement="fabric", underlay={"rate": "1G"}, flows=[A], disturbances=[])
+    pods = made.pods | {"C": made.pods["C"].model_copy(update={"ingress": 50_000_000})}
+    got = expected_goodput_of(made.model_copy(update={"pods": pods}), made.flows[0])
+    assert got == pytest.approx(5e7 * 1398 / 1464)
 
 
 @pytest.mark.usefixtures("own_parts")

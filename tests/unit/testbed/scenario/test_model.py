@@ -28,10 +28,12 @@ def test_the_papers_numbers() -> None:
 
 
 def test_scale_multiplies_every_rate_and_nothing_else() -> None:
-    overrides = ["underlay.rate=10G", "pods.A-1.ceiling=2G", "disturbances[0].rate=5G"]
+    overrides = ["underlay.rate=10G", "pods.A-1.ceiling=2G", "disturbances[0].rate=5G", "enforcement=fabric"]
+    overrides.append("pods.A-4.ingress=2G")
     whole, tenth = load(CONTMEC, overrides), load(CONTMEC, overrides, scale=0.1)
     assert tenth.underlay.rate == 10**9
     assert (tenth.pods["A-1"].guarantee, tenth.pods["A-1"].ceiling) == (10**8, 2 * 10**8)
+    assert (tenth.pods["A-4"].ingress, tenth.pods["A-4"].promised) == (2 * 10**8, 10**7)
     assert tenth.disturbances[0].rate == 5 * 10**8
     assert tenth.scaled(10).model_copy(update={"title": whole.title}) == whole
 

@@ -68,6 +68,10 @@ FAULTS = {
         "pods.A-1.ceiling: a ceiling below the guarantee and answers"
     ),
     "pods.A-1.answers=999": "pods.A-1.answers: 999 is not between 1k and 1T bits per second",
+    "pods.A-1.ingress=999": "pods.A-1.ingress: 999 is not between 1k and 1T bits per second",
+    "pods.A-1.ingress=much": "pods.A-1.ingress: 'much' is not a rate",
+    "pods.A-1.ingress=5M": "pods.A-1.ingress: network pod promises nothing of what a pod receives (those that"
+    " do: fabric)",
     "pods.a-1={cluster: a, node: worker-01}": "pods.a-1: the name is taken by pods.A-1",
     "pods.A_1={cluster: a, node: worker-01}": "pods.A_1: string should match pattern",
     "containers.C={node: worker-09}": "containers.C.node: no node 'worker-09'",
