@@ -24,7 +24,7 @@ from testbed.scenario import reading, texts
 from testbed.scenario.faults import Fault, Path, ScenarioError, explained, listed, meant
 from testbed.scenario.words import Interface, Name, Part, Rate, Share, Title
 
-Claim = Literal["floor", "ceiling"]
+Claim = Literal["floor", "ceiling", "arrival"]
 Told = Literal["annotation", "capability", "nothing"]
 Direction = Literal["egress", "ingress"]
 Counts = Literal["layer2", "payload", "underlay"]
@@ -104,7 +104,9 @@ class Description(Part):
     name: Name = Field(description="as tables and figures call it")
     title: Title = Field("", max_length=120)
     claims: list[Claim] = Field(
-        [], description="what it claims to be for a rate: a floor, a ceiling, both; none: no promise"
+        [],
+        description="what it claims to be for a rate: a floor, a ceiling, both; arrival: a floor also at the "
+        "receiver's link; none: no promise",
     )
     told: Told = Field(
         "nothing",

@@ -211,14 +211,14 @@ class Check:
     lack: Callable[[Ground], str | None] = nothing_lacks
     threads: tuple[str, ...] = ()  # where users met it: public threads, as paths at GitHub
     direction: Direction = "egress"  # what of a pod's traffic the claim has to be about
-    claimable: bool = True  # whether some network claims it
+    about: Claim | None = None  # what a network must claim, if it is not what the profile asks
     attacks: bool = False  # whether it lets a pod do what none shall
     on_request: bool = False  # whether it is only made where it is named
 
     @property
     def claim(self) -> Claim | None:
         """What a network must claim for an answer to count."""
-        return CLAIMS[self.profile] if self.claimable else None
+        return self.about or CLAIMS[self.profile]
 
     def measure(self, ground: Ground, stage: Stage) -> Entry:
         """Return what is no recording, measured on a testbed of its own. Raises as ``make`` does."""

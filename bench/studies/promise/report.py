@@ -65,6 +65,7 @@ Outcome = Literal["success", "failure", "partial", "notClaimed"]
 SENTENCES: dict[Claim, str] = {
     "ceiling": "a pod with a rate never gets more; how much it gets beside others is not said",
     "floor": "a pod with a rate always gets as much, beside whatever neighbours",
+    "arrival": "as much arrives, too, whatever other nodes send to the receiver's",
 }
 
 

@@ -129,15 +129,18 @@ def _idle(evidence: Evidence) -> Judgement:
 
 
 def _incast(evidence: Evidence) -> Judgement:
-    """Return what was left where others meet the flow only as it arrives: a node's promise ends at its link.
+    """Return what was left where others meet the flow only as it arrives, whatever speaks against the run.
 
-    Nobody claims it, so it is never kept. A link that happened to have room says nothing of one that is full,
-    so nothing is a doubt here.
+    Who claims nothing of that has numbers: a link that happened to have room says nothing of one that is full.
     """
     found = {name: disturbed(ran, name) for name, ran in evidence.runs.items()}
+    doubts = [one.text for ran in evidence.runs.values() for one in _doubts(ran, PROMISED)]
+    states = {one.found for one in found.values()}
+    worst: Found = "violated" if "violated" in states else "invalid" if "invalid" in states else "held"
+    words = [f"beside {name}: {one.words}" for name, one in found.items()]
     return Judgement(
-        "violated",
-        "; ".join(f"beside {name}: {one.words}" for name, one in found.items()),
+        "invalid" if doubts else worst,
+        "; ".join([*words, *doubts[:1]]),
         [
             replace(number, name=f"{number.name} beside {name}")
             for name, one in found.items()
@@ -343,10 +346,10 @@ register(
     _check(
         "incast",
         "What is left of a promise where three nodes send to one receiver's link?",
-        "no promise of a sender's side can hold there: two other nodes send four streams of TCP each, or "
-        "800 Mbit/s of UDP each; numbers, and no verdict",
+        "two other nodes send four streams of TCP each, or 800 Mbit/s of UDP each: the flow has the mean and "
+        "the samples that its scenario asks for. No promise of a sender's side alone can hold there",
         _incast,
         runs=_half(TCP="promise/incast", UDP="promise/incast-udp"),
-        claimable=False,
+        about="arrival",
     ),
 )

@@ -104,7 +104,10 @@ def test_shipped_names_stay_names_in_what_is_recorded() -> None:
         ("network: macvlna", r"mine.yaml: enforcement: input should be .* \(did you mean 'macvlan'\?\)"),
         ("network: pod\nenforcement: pod", r"mine.yaml: network and enforcement are the same setting"),
         ("network: nets/other.yaml", r"mine.yaml: enforcement: .*nets/other.yaml: No such file or directory"),
-        ("network: {name: a, claims: [guarantee]}", r"enforcement.claims\[0\]: input should be 'floor' or"),
+        (
+            "network: {name: a, claims: [guarantee]}",
+            r"enforcement.claims\[0\]: input should be 'floor', ",
+        ),
         ("network: {name: a, claim: [floor]}", r"enforcement.claim: no such field"),
         ("network: {name: a, claims: [floor]}", r"enforcement.told: must be annotation or capability"),
         ("network: {name: a, conflist: mine.yaml}", r"enforcement.conflist: .*mine.yaml is not JSON: "),
