@@ -307,6 +307,14 @@ def _scaled(case: Case) -> Ask | None:
     return None if scale is None else case.changed(scale=scale)
 
 
+def _finer(case: Case) -> Ask | None:
+    """Samples of more bytes: of longer intervals, as far as transfers have enough of them."""
+    interval = 2 * case.scenario.measurement.interval
+    measurement = case.scenario.measurement.model_copy(update={"interval": interval})
+    agrees = _agrees(case.scenario.model_copy(update={"measurement": measurement}))
+    return case.overridden(f"measurement.interval={interval:g}") if agrees else _longer(case)
+
+
 def _fewer_requests(case: Case) -> Ask | None:
     """Half as many of the requests whose generator was late."""
     late = {cause.flow for cause in case.summary.causes if "generator" in cause.topics}
@@ -441,6 +449,14 @@ RULES: Sequence[Rule] = (
         "the same for longer",
         "what more samples of each phase show",
         _longer,
+    ),
+    Rule(
+        "invalid",
+        ("coarse",),
+        "samples of so few bytes that a packet more or less makes one low",
+        "the same with samples twice as long, or for longer",
+        "what samples show that hold more",
+        _finer,
     ),
     Rule(
         "invalid",

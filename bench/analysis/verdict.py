@@ -8,7 +8,8 @@ Being short of processor time can only lower a flow's rate, never raise it. So a
 on a busy machine has met it, while one that missed it there may have been starved by the machine rather
 than by its neighbours: a miss counts only if the processors were not saturated meanwhile. Repetitions are
 judged one by one, so that a good one cannot make up for a bad one. Likewise a miss does not count if there
-is none without the samples that may be low because of the machine (``excuses``).
+is none without the samples that may be low because of the machine (``excuses``). Nor is a promise known to be
+broken whose mean was kept, where a sample holds so few bytes that it may be low by a packet.
 
 Whatever the machine does by itself, it makes latencies longer, never shorter. So a threshold of requests that
 was met was met; a miss counts only if it was not the machine's: the processors were not saturated, the miss
@@ -115,7 +116,7 @@ def _outcome(
 ) -> tuple[Outcome, list[Cause]]:
     """Return what a run shows, and why, what decides first."""
     violated = [*exceeded, *(miss for miss in misses if miss.kind == "promise")]
-    starved = [miss for miss in misses if miss.kind == "machine"]
+    starved = [miss for miss in misses if miss.kind != "promise"]
     # That nothing else was promised is no excuse for it, either.
     if exceeded and all(cause.kind == "machine" or "unpromised" in cause.topics for cause in invalid):
         return "violated", [*violated, *invalid, *starved]
@@ -241,15 +242,39 @@ def _misses(scenario: Scenario, observation: FlowPhase) -> Iterator[Cause]:
                     "its host gave to others, or left the sender idle or the link with room, so it may be "
                     "the machine"
                 )
-            yield _missed(observation, number, missed, excuse)
+            if not excuse and (coarse := _coarse(scenario, observation.flow, expected, missed.keys())):
+                yield _missed(observation, number, missed, coarse, "measurement", "coarse")
+            else:
+                yield _missed(observation, number, missed, excuse)
 
 
-def _missed(of: FlowPhase | Latency, number: int, misses: Misses, excuse: str) -> Cause:
+def _coarse(scenario: Scenario, flow: str, expected: float, missed: Set[Topic]) -> str:
+    """Return why samples alone that are low break no promise, for the end of its words; empty if they do."""
+    (traffic,) = (one for one in scenario.flows if one.label == flow)
+    fewest = generators.generator_of(scenario, traffic).fewest_sample_bytes
+    interval = scenario.measurement.interval
+    holds = expected * interval / 8
+    if missed != {"attainment"} or holds >= fewest:
+        return ""
+    return (
+        f"; a sample of {interval * 1000:g} ms holds {holds / 1000:.0f} kB, too few to tell: "
+        f"at least {fewest / 1000:.0f}"
+    )
+
+
+def _missed(
+    of: FlowPhase | Latency,
+    number: int,
+    misses: Misses,
+    excuse: str,
+    excused: Kind = "machine",
+    *topics: Topic,
+) -> Cause:
     """Return why a repetition missed thresholds, with the numbers of the first; ``excuse`` may be empty."""
     first = next(iter(misses.values()))
     text = " and ".join(miss.text for miss in misses.values())
-    kind: Kind = "machine" if excuse else "promise"
-    return _cause(of, number, kind, f"{text}{excuse}", first.observed, first.required, *misses)
+    kind: Kind = excused if excuse else "promise"
+    return _cause(of, number, kind, f"{text}{excuse}", first.observed, first.required, *misses, *topics)
 
 
 def _cause(

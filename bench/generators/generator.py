@@ -78,6 +78,8 @@ class Generator(Tool):
     saturates: bool = False
     # Its sender's bytes are payload too, as its receiver's are.
     sender_counts_payload: bool = False
+    # Bytes that a sample must hold, or what is written at once, and what TCP sends again, makes it jump.
+    fewest_sample_bytes: int = 0
 
     @abstractmethod
     def receiver(self, addressing: Addressing, traffic: Traffic, interval: float) -> list[str]:

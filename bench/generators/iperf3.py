@@ -37,6 +37,7 @@ class Iperf3(Generator):
     programs = ("iperf3",)
     saturates = True
     sender_counts_payload = True
+    fewest_sample_bytes = round(SMALLEST_BLOCK / BLOCK_SHARE)
 
     def receiver(self, addressing: Addressing, traffic: Traffic, interval: float) -> list[str]:
         """Return the command of a transfer's receiver: a server for one client, with records of its own."""

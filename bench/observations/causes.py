@@ -28,6 +28,7 @@ Topic = Literal[
     "files",  # of the recording
     "repetitions",  # of which some are missing
     "samples",  # of a flow, which are too few
+    "coarse",  # samples of a flow, each of too few bytes
     "exchanges",  # of requests, which are too few
     "unpromised",  # nothing has a guarantee or a threshold
     "undisturbed",  # nothing was measured while anything disturbed it

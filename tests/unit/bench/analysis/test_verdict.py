@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -74,6 +75,27 @@ def test_attainment_alone_violates() -> None:
     assert verdict(QUIET, observation(measured(1.0, 0.9))).reasons == [
         "A -> C, disturbed: 90 % of 50 samples reached 90 Mbit/s (at least 95 %)"
     ]
+
+
+@pytest.mark.parametrize(
+    ("share", "attainment", "interval", "outcome"),
+    [
+        (1.0, 0.9, 0.1, "invalid"),  # 125 kB a sample
+        (1.0, 0.9, 0.2, "violated"),
+        (0.98, 0.9, 0.1, "violated"),  # the mean needs no samples
+        (1.0, 1.0, 0.1, "held"),
+    ],
+)
+def test_samples_of_few_bytes_break_no_promise(
+    share: float, attainment: float, interval: float, outcome: str
+) -> None:
+    of = scenario(measurement={"interval": interval})
+    low = replace(observation(measured(share / 10, attainment)), expected_bps=EXPECTED / 10)
+    found = verdict(QUIET, low, of=of)
+    assert found.outcome == outcome
+    if outcome == "invalid":
+        assert kinds(found) == ["measurement"]
+        assert "a sample of 100 ms holds 125 kB, too few to tell: at least 205" in found.reasons[0]
 
 
 def test_a_quiet_violation_counts_as_well() -> None:
