@@ -67,8 +67,7 @@ LATE = 10  # a frame is late if it is later than this part of the delay
 PAUSE, LONGEST_PAUSE_NS = 10, 1_000_000
 # Lateness is counted by how many times 1 us must be doubled to exceed it.
 STEPS = 24
-# Frames that are read and written before there is a look at what else there is to do.
-TAKEN_AT_ONCE, GIVEN_AT_ONCE = 512, 16
+AT_ONCE = 16  # frames that are read, or written, before there is a look at what else there is to do
 # A processor that was idle takes some 70 us to wake, a busy one less. So it is to be woken earlier by what it
 # was late of late, though not by more than this; and by a little more where it sleeps so long that to look
 # around until a frame is due costs next to nothing.
@@ -134,15 +133,15 @@ class Direction:
         self.frames = self.late = self.dropped = self.worst = 0
         self.lateness = [0] * STEPS
 
-    def take(self, delay: int) -> None:
-        """Read what is there."""
-        for _ in range(TAKEN_AT_ONCE):
+    def take(self, delay: int) -> bool:
+        """Read some of what is there; tell whether there may be more."""
+        for _ in range(AT_ONCE):
             before = time.monotonic_ns()
             try:
                 frame = os.read(self.source, LARGEST)
             except BlockingIOError:
                 self.looked = before
-                return
+                return False
             except OSError as error:
                 if error.errno != errno.EINVAL:  # the device is not there any more
                     raise
@@ -153,11 +152,12 @@ class Direction:
                 continue
             self.held += len(frame) + FRAME_BYTES
             self.queue.append((min(came, time.monotonic_ns()) + delay, frame))
+        return True
 
     def give(self, now: int, late: int) -> int:
         """Write what is due, and return the time it then is."""
         queue = self.queue
-        for _ in range(GIVEN_AT_ONCE):
+        for _ in range(AT_ONCE):
             if not queue or queue[0][0] > now:
                 break
             due, frame = queue.popleft()
@@ -251,11 +251,12 @@ def carry(out: Direction, back: Direction, asked: socket.socket, delay: int) -> 
         woken = clock()
         if nap and not ready:
             early += (min(max(0, woken - now - nap), MOST_EARLY_NS) - early) >> 3
-        if ready:
-            look_again = woken + pause
+        more = False
         for one in (out, back):
             if one.source in ready:
-                one.take(delay)
+                more |= one.take(delay)
+        if ready and not more:
+            look_again = woken + pause
         if asked.fileno() in ready:
             answer(asked, out, back)
 
