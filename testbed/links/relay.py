@@ -28,6 +28,7 @@ import select
 import socket
 import struct
 import sys
+import threading
 import time
 from collections import deque
 from contextlib import suppress
@@ -58,6 +59,9 @@ HANDED_OVER = ((0x28, 0, 0, 0xFFFFF004), (0x15, 0, 1, 4), (0x06, 0, 0, 1), (0x06
 # A packet is noted before it can be read, a processor that was taken away in between apart. What was noted
 # so long before the TAP was last found empty is of one that the TAP has dropped.
 STALE_NS = 1_000_000
+# Notes have the time of the wall clock. Two clocks that are read with more between them tell nothing of each
+# other: somebody interrupted.
+AT_ONE_TIME_NS = 1000
 
 PR_SET_TIMERSLACK = 29  # <linux/prctl.h>
 LATE = 10  # a frame is late if it is later than this part of the delay
@@ -98,17 +102,20 @@ class Notes:
         self._slots = mmap.mmap(self._socket.fileno(), SLOT * SLOTS)
         self._socket.bind((device, 3))  # ETH_P_ALL
         self._at = 0
+        self._ahead = time.time_ns() - time.monotonic_ns()  # of the monotonic clock
 
     def next(self, since: int) -> int:
         """Return when the packet that was just read came; ``since`` if that was not noted."""
-        ahead = time.time_ns() - time.monotonic_ns()
+        before, wall, after = time.monotonic_ns(), time.time_ns(), time.monotonic_ns()
+        if after - before < AT_ONE_TIME_NS:
+            self._ahead = wall - before
         while True:
             status, _, _, _, _, seconds, nanoseconds = NOTE.unpack_from(self._slots, self._at)
             if not status & NOTED:
                 return since
             self._slots[self._at : self._at + len(UNUSED)] = UNUSED
             self._at = (self._at + SLOT) % (SLOT * SLOTS)
-            came = int(seconds * 10**9 + nanoseconds - ahead)
+            came = int(seconds * 10**9 + nanoseconds - self._ahead)
             if came > since - STALE_NS:
                 return came
 
@@ -233,32 +240,60 @@ def serve(path: str, near: str, far: str, delay: int, most_bytes: int) -> None:
     asked.bind(path)
     asked.listen()
     asked.setblocking(False)
-    carry(out, back, asked, delay)
+    carrier = Carrier(out, back, asked, delay)
+    first, *others = halves(sorted(os.sched_getaffinity(0)))
+    for processors in others:
+        threading.Thread(target=carrier.work, args=[processors], daemon=True).start()
+    carrier.work(first)
 
 
-def carry(out: Direction, back: Direction, asked: socket.socket, delay: int) -> None:
-    """Carry packets both ways until this process is killed."""
-    watched = (out.source, back.source, asked.fileno())
-    clock = time.monotonic_ns
-    late, pause = delay // LATE, min(delay // PAUSE, LONGEST_PAUSE_NS)
-    early = look_again = 0
-    while True:
-        now = back.give(out.give(clock(), late), late)
-        nap = until_due(out, back, now + early)
-        looking = now >= look_again
-        nap = nap if looking else min(nap, look_again - now)
-        ready, _, _ = select.select(watched if looking else (), (), (), nap / 1e9)
-        woken = clock()
-        if nap and not ready:
-            early += (min(max(0, woken - now - nap), MOST_EARLY_NS) - early) >> 3
+def halves(processors: list[int]) -> list[list[int]]:
+    """Return both halves of them; of one, what there is."""
+    return [half for half in (processors[::2], processors[1::2]) if half]
+
+
+class Carrier:
+    """Carries packets both ways, by whichever processor has time.
+
+    One that its host took away, or that is in the midst of something in the kernel, holds up whoever waits
+    there, though another be free. So a thread waits on each half of them: who wakes first does what there
+    is to do, and the other finds it done.
+    """
+
+    def __init__(self, out: Direction, back: Direction, asked: socket.socket, delay: int) -> None:
+        self._out, self._back, self._asked, self._delay = out, back, asked, delay
+        self._late, self._pause = delay // LATE, min(delay // PAUSE, LONGEST_PAUSE_NS)
+        self._look_again = 0
+        self._one_at_a_time = threading.Lock()
+
+    def work(self, processors: list[int]) -> None:
+        """Do what there is to do on these, until this process is killed."""
+        os.sched_setaffinity(0, processors)
+        watched = (self._out.source, self._back.source, self._asked.fileno())
+        clock, early = time.monotonic_ns, 0
+        while True:
+            with self._one_at_a_time:
+                now = self._back.give(self._out.give(clock(), self._late), self._late)
+                nap = until_due(self._out, self._back, now + early)
+                looking = now >= self._look_again
+                nap = nap if looking else min(nap, self._look_again - now)
+            ready, _, _ = select.select(watched if looking else (), (), (), nap / 1e9)
+            woken = clock()
+            if nap and not ready:
+                early += (min(max(0, woken - now - nap), MOST_EARLY_NS) - early) >> 3
+            if ready:
+                with self._one_at_a_time:
+                    self._read(ready, woken)
+
+    def _read(self, ready: list[int], now: int) -> None:
         more = False
-        for one in (out, back):
+        for one in (self._out, self._back):
             if one.source in ready:
-                more |= one.take(delay)
-        if ready and not more:
-            look_again = woken + pause
-        if asked.fileno() in ready:
-            answer(asked, out, back)
+                more |= one.take(self._delay)
+        if not more:
+            self._look_again = now + self._pause
+        if self._asked.fileno() in ready:
+            answer(self._asked, self._out, self._back)
 
 
 def until_due(out: Direction, back: Direction, now: int) -> int:

@@ -166,3 +166,10 @@ def test_a_device_that_is_gone_ends_the_relay(ends: Ends, monkeypatch: pytest.Mo
     monkeypatch.setattr(os, "read", gone)
     with pytest.raises(OSError, match="gone"):
         ends.direction.take(0)
+
+
+@pytest.mark.parametrize(
+    ("processors", "parts"), [([3], [[3]]), ([0, 1], [[0], [1]]), ([0, 2, 5], [[0, 5], [2]])]
+)
+def test_each_processor_has_one_that_waits_on_it(processors: list[int], parts: list[list[int]]) -> None:
+    assert relay.halves(processors) == parts
