@@ -133,13 +133,18 @@ class Downlink:
         self._divided_at: float | None = None
         self._queued = 0.0  # what waits in the port, as far as we know (bits)
 
-    def report(self, sender: Sender, claims: Mapping[int, Claim], now: float) -> None:
-        """Replace what a sender said, by the minor numbers of its classes; one that is not there is idle."""
+    def report(self, sender: Sender, claims: Mapping[int, Claim], now: float) -> bool:
+        """Replace what a sender said, by the minor numbers of its classes; one that is not there is idle.
+
+        Return whether a promise woke: the others are to hear of it at once.
+        """
         known = self._senders.get(sender)
         if known is None:
             known = self._senders[sender] = _Sender(now)
-        if known.report(claims, now, self.capacity) or self._active_at is None:
+        known.report(claims, now, self.capacity)
+        if known.active or self._active_at is None:
             self._active_at = now
+        return known.woke
 
     def arrived(self, rates: Mapping[Sender, float], now: float) -> None:
         """Take in what arrived here over the last interval, by the node that sent it (bits per second)."""
@@ -253,23 +258,24 @@ class _Sender:
         self.known: dict[int, _Known] = {}
         self.rate = 0.0  # all that it says it sends
         self.granted = 0.0  # all that it may send
+        self.active = self.woke = False  # anything of it, and a promise of it, by its last report
 
-    def report(self, claims: Mapping[int, Claim], now: float, capacity: float) -> bool:
-        """Return whether anything is sent or waits."""
+    def report(self, claims: Mapping[int, Claim], now: float, capacity: float) -> None:
+        """Take in what it says of all its classes."""
         since = _since(self.heard, now)
         self.heard = now
         self.rate = 0.0
-        active = False
+        self.active = self.woke = False
         for minor, claim in islice(claims.items(), MOST_CLAIMS):
             known = self.known.get(minor)
             if known is None:
                 known = self.known[minor] = _Known()
             known.take(claim, since, now, capacity)
             self.rate += _within(claim.rate, capacity)
-            active = active or known.active_at == now
-        if len(self.known) > len(claims) or self.known.keys() != claims.keys():
+            self.active = self.active or known.active_at == now
+            self.woke = self.woke or (known.woke_at == now and known.guarantee > 0)
+        if self.known.keys() != claims.keys():
             self._age(claims, since, now, capacity)
-        return active
 
     def _age(self, claims: Mapping[int, Claim], since: float, now: float, capacity: float) -> None:
         """What is no longer reported is idle, and after a while forgotten."""

@@ -8,6 +8,7 @@ was decided. The port is a switch's: one queue of 10 ms, and what finds it full 
 from __future__ import annotations
 
 import math
+import random
 from collections import deque
 from collections.abc import Callable
 
@@ -82,6 +83,7 @@ class Fabric:
         self.downlink = Downlink(capacity)
         self.classes: dict[tuple[str, int], Class] = {}
         self.ceilings: list[dict[tuple[str, int], float]] = []  # of each round
+        self.lost: random.Random | None = None  # if there is one, it loses a message in ten
         self._port: deque[tuple[Class, float]] = deque()
         self._queued = 0.0
         self._step = 0
@@ -127,13 +129,18 @@ class Fabric:
             if one.reports:
                 claims.setdefault(sender, {})[minor] = one.claim(self.loop)
         for sender, of_it in claims.items():
-            self.downlink.report(sender, of_it, self.now)
+            if not self._is_lost():
+                self.downlink.report(sender, of_it, self.now)
         self.downlink.arrived({one: bits / self.loop for one, bits in self._by_source.items()}, self.now)
         self._by_source = dict.fromkeys(self._by_source, 0.0)
-        self._pending = self.downlink.divide(self.now)
+        divided = self.downlink.divide(self.now)
         self.ceilings.append(
-            {(sender, minor): at for sender, of_it in self._pending.items() for minor, at in of_it.items()}
+            {(sender, minor): at for sender, of_it in divided.items() for minor, at in of_it.items()}
         )
+        self._pending = {sender: of_it for sender, of_it in divided.items() if not self._is_lost()}
+
+    def _is_lost(self) -> bool:
+        return self.lost is not None and self.lost.random() < 0.1
 
     def _send(self) -> None:
         # Who comes first alternates, or the last of them would lose all.

@@ -285,6 +285,13 @@ def test_rounds_are_short_while_a_promise_is_idle_or_wakes() -> None:
     assert not Downlink(GBIT).hurries(1.0)
 
 
+def test_it_is_told_when_a_promise_wakes_and_not_when_anything_else_does() -> None:
+    link = Downlink(GBIT)
+    assert not link.report("a", {16: Claim(100e6), 1: hungry()}, 0.00)
+    assert link.report("a", {16: hungry(100e6), 1: hungry()}, 0.01)
+    assert not link.report("a", {16: hungry(100e6), 1: hungry()}, 0.02)
+
+
 def test_a_link_sleeps_once_nothing_but_chatter_came_for_two_seconds() -> None:
     link = Downlink(GBIT)
     assert link.asleep(0.0)
@@ -417,6 +424,16 @@ def test_what_does_not_change_is_divided_alike_from_ten_rounds_on(
     first = link.ceilings[10]
     for ceilings in link.ceilings[11:]:
         assert ceilings == {of: pytest.approx(rate, rel=0.03) for of, rate in first.items()}
+
+
+@LINKS
+@LOOPS
+def test_one_message_in_ten_may_be_lost(capacity: float, loop: float) -> None:
+    link = incast(capacity, loop, greedy)
+    link.lost = random.Random(cases.seed())
+    link.run(1.0)
+    assert link.rate(0.2, 1.0, link.classes["a", 16]) >= 0.64 * capacity
+    assert link.rate(0.2, 1.0) >= 0.93 * capacity
 
 
 @LINKS
