@@ -218,8 +218,9 @@ class Downlink:
         used = 0.0
         for address, sender in self._senders.items():
             of_it = sum(min(known.rate, known.guarantee) for known in sender.known.values())
-            arrivals = self._arrivals.get(address)
-            used += of_it if arrivals is None else min(of_it, arrivals.most)
+            if self._arrived_at is not None:
+                of_it = min(of_it, self._arrivals.get(address, _Arrivals()).most)
+            used += of_it
         return min(reserved, max(self.promised, used))
 
     def _parts(self, start: float, now: float) -> dict[tuple[Sender, int | None], float]:

@@ -346,14 +346,18 @@ def test_a_promise_beyond_what_is_promised_here_is_not_reserved() -> None:
     assert ceilings["b"][1] == pytest.approx(870e6 / 2)
 
 
-@pytest.mark.parametrize(("arrives", "reserved"), [(450e6, 900e6), (0, 500e6)], ids=["uses it", "says so"])
+@pytest.mark.parametrize(
+    ("arrives", "reserved"),
+    [(450e6, 900e6), (0, 500e6), (None, 500e6)],
+    ids=["uses it", "says so", "was never here"],
+)
 def test_what_is_used_beyond_what_is_promised_here_is_not_given_again(
-    arrives: float, reserved: float
+    arrives: float | None, reserved: float
 ) -> None:
     link = Downlink(GBIT, promised=500e6)
     for at in range(100):
         now = at * 0.01
-        link.arrived({"liar": arrives, "a": 450e6}, now)
+        link.arrived({"a": 450e6} if arrives is None else {"a": 450e6, "liar": arrives}, now)
         liar = {16: hungry(GBIT / 2, rate=450e6)}
         told(link, now, liar=liar, a={16: hungry(500e6, rate=450e6)}, b={1: hungry()})
     assert link.reserved == pytest.approx(reserved, rel=0.03)
