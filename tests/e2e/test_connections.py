@@ -21,6 +21,7 @@ from tests.system.testbed.connected import (
     nobody_else_does,
     the_camera_begins_nothing,
     the_clusters_reach_the_camera,
+    two_gateways_lead_to_the_lamp,
 )
 
 pytestmark = pytest.mark.by_turns
@@ -49,6 +50,7 @@ def test_clusters_reach_devices_by_one_gateway_and_leave_nothing(station: Testbe
     what_is_sent_arrives(station, tmp_path)
     who_is_promised_too_much_waits_and_is_told_why(station)
     one_that_is_made_anew_leads_there(station)
+    two_gateways_lead_to_the_lamp(station, lambda pod, name: address_of(station, pod, name))
     nothing_is_left_of_what_went(station)
 
 

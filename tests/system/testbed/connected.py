@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 
 from testbed.access.place import Place
 from testbed.assembly import assemble
@@ -10,6 +11,7 @@ from testbed.scenario import load
 from testbed.testbed import Testbed
 from tests.paths import ROOT
 from tests.system.testbed.knocking import PROGRAM, heard, knock
+from tests.waiting import until
 
 DEVICES = ROOT / "scenarios" / "examples" / "devices.yaml"
 ANSWERED = {"tcp": True, "udp": True, "page": "camera /state\n", "body": "set"}
@@ -20,6 +22,14 @@ OTHER_CLUSTER = (
     f"clusters.b={{master: master-01, {WORKERS}, pod_cidr: 172.20.0.0/16, flannel: {{vni: 2}}}}",
     "pods.B-1={cluster: b, node: worker-01}",
     "services={web: {cluster: a, pods: [A-1, A-2]}}",
+)
+# A device with two gateways, and a proxy pod on each.
+LAMP_GATEWAYS = ("worker-01", "worker-02")
+LAMP = (
+    "segments.yard={cidr: 172.30.18.0/24, nodes: {worker-01: eth3, worker-02: eth3}}",
+    "devices.lamp={segment: yard, address: 172.30.18.20, "
+    "components: {all: {TCP: [8554], UDP: [5004], HTTP: [8080]}}}",
+    "connections.lamp={cluster: a, device: lamp, components: [all], replicas: 2}",
 )
 DECLARED = [f"{CAMERA}:{port}" for port in (8554, 5004, 8080)]
 UNDECLARED = [f"{CAMERA}:9", "172.30.16.121:502", "172.30.16.1:22"]
@@ -35,7 +45,7 @@ def made(mode: str, other: str, *more: str, orchestrator: str = "cni") -> Testbe
         f"connections.other={{cluster: b, device: camera, components: [video, settings], mode: {other}}}",
         "connections.door={cluster: a, device: door, components: [lock]}",
     ]
-    return assemble(load(DEVICES, [*OTHER_CLUSTER, *ways, *more]), "netns", orchestrator)
+    return assemble(load(DEVICES, [*OTHER_CLUSTER, *ways, *LAMP, *more]), "netns", orchestrator)
 
 
 def ask(place: Place, name: str) -> object:
@@ -60,6 +70,33 @@ def the_clusters_reach_the_camera(
     for pod in ("A-1", "A-2", "dop-cam-1"):
         ends = [one for one in (*own, *web) if not one.startswith(f"{testbed.pods[pod].address}:")]
         assert refused(pods[pod], ends) == ends, pod
+
+
+def two_gateways_lead_to_the_lamp(
+    testbed: Testbed, found: Callable[[str, str], str] = lambda _pod, name: name
+) -> None:
+    """Each of its proxy pods does, and by its name the one that is left while the other is away."""
+    answered = {**ANSWERED, "page": "lamp /state\n"}
+    proxies = {name: testbed.pods[name] for name in ("dop-lamp-1", "dop-lamp-2")}
+    assert [testbed.addressing.pods[name].node for name in proxies] == list(LAMP_GATEWAYS)
+    pods = ("A-1", "A-2")
+    for pod in pods:
+        answers = [ask(testbed.networks[pod], proxy.address) for proxy in proxies.values()]
+        assert answers == [answered, answered], pod
+    for name, proxy in proxies.items():
+        testbed.remove(name)
+        until(partial(leads, testbed, proxy.address, to=False))
+        for pod in pods:
+            assert ask(testbed.networks[pod], found(pod, "dop-lamp")) == answered, (pod, name)
+        testbed.add(name)
+        until(partial(leads, testbed, testbed.pods[name].address))
+
+
+def leads(testbed: Testbed, address: str, to: bool = True) -> bool:
+    """Whether services of cluster a lead to an address on all of its workers, or on none."""
+    listed = ["nft", "list", "map", "ip", "services-a", "endpoints"]
+    each = (testbed.nodes[name].run(listed).stdout for name in LAMP_GATEWAYS)
+    return all((f" : {address} . " in one) == to for one in each)
 
 
 def nobody_else_does(testbed: Testbed) -> None:

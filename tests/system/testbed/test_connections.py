@@ -17,6 +17,7 @@ from tests.system.testbed.connected import (
     nobody_else_does,
     the_camera_begins_nothing,
     the_clusters_reach_the_camera,
+    two_gateways_lead_to_the_lamp,
 )
 
 CASES = [
@@ -51,6 +52,7 @@ def test_a_connection_leads_its_cluster_to_a_device_and_nobody_anywhere_else(tes
     assert f". {link['addr_info'][0]['local']} ." not in left
     testbed.add("dop-cam-1")
     the_clusters_reach_the_camera(testbed)
+    two_gateways_lead_to_the_lamp(testbed)
 
 
 @pytest.mark.long(one_in=0)
