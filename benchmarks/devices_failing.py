@@ -1,20 +1,24 @@
 """For how long requests to a device are lost when proxy pods or gateways fail, on real Kubernetes.
 
-The thesis' lab with two gateways and the operator on neither; a pod of another node asks the device a hundred
-times a second, each time by a new connection. A trial begins when all pods serve, and is a line of JSON: how
-many requests were lost, and when the last of these was begun, in seconds after the fault. Faults: ``killed``,
-a pod's containers; ``deleted``, a pod; ``cut``, a gateway from the cluster; ``segment``, a gateway from the
-device. At the end of each kind a line has all its trials.
+The thesis' lab with two gateways and the operator on neither, and in it a connection of each mode and number
+of replicas; a pod of another node asks the device by each of them a hundred times a second, each time anew. A
+trial begins when all pods serve, and strikes each connection. Of each it is a line of JSON: how many requests
+were lost, and when the last of these was begun, in seconds after the fault. Faults: ``killed``, a pod's
+containers, for the first time; ``deleted``, a pod; ``cut``, a gateway from the cluster; ``segment``, one from
+the device. At the end of each kind a line for each connection has all its trials.
 """
 
 from __future__ import annotations
 
 import argparse
+import itertools
 import json
 import statistics
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack
+from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -23,11 +27,12 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT), str(ROOT / "plugin")]
 
 from tests.e2e.failing import TWO_GATEWAYS, WORKER, Failing, asked, lost  # noqa: E402
-from tests.e2e.lab import laboratory  # noqa: E402
+from tests.e2e.lab import Lab, laboratory  # noqa: E402
 from tests.waiting import until  # noqa: E402
 
-BEFORE_SECONDS, QUIET_SECONDS = 0.5, 2.0
-FAULTS = ("killed", "deleted", "cut", "segment")
+BEFORE_SECONDS, QUIET_SECONDS = 0.5, 1.5
+CUTS = {"cut": "eth0", "segment": "eth1"}  # a gateway's interface, by the fault
+FAULTS = ("killed", "deleted", *CUTS)
 LONGEST_SECONDS = 300.0
 
 
@@ -40,53 +45,103 @@ def main() -> None:
     parser.add_argument("--faults", nargs="*", choices=FAULTS, default=FAULTS, help="(all)")
     told = parser.parse_args()
     with TemporaryDirectory() as place, laboratory(Path(place), *TWO_GATEWAYS, worker=WORKER) as lab:
-        failing = Failing(lab)
-        for mode in told.modes:
-            for replicas in told.replicas:
-                failing.connect(replicas, mode)
-                for fault in told.faults:
-                    series(failing, Path(place), fault, replicas, mode, told.trials)
+        ways = [Way(lab, *of) for of in itertools.product(told.modes, told.replicas)]
+        for fault in told.faults:
+            series(ways, Path(place), fault, told.trials)
 
 
-def series(failing: Failing, place: Path, fault: str, replicas: int, mode: str, trials: int) -> None:
-    """Do the trials of a fault; print each, and all."""
-    of = {"mode": mode, "replicas": replicas, "fault": fault}
-    found = []
-    for _ in range(trials):
-        failing.until_serving(replicas)
-        found.append(trial(failing, place, fault))
-        print(json.dumps({**of, **found[-1]}), flush=True)
-    gaps = [one["until_s"] for one in found]
-    summary = {"trials": trials, "median_s": round(statistics.median(gaps), 2), "most_s": max(gaps)}
-    print(json.dumps({**of, **summary, "most_lost": max(one["lost"] for one in found)}), flush=True)
+class Way(Failing):
+    """A connection of a mode and with so many replicas, and what was seen of it in trials of a fault."""
+
+    def __init__(self, lab: Lab, mode: str, replicas: int) -> None:
+        super().__init__(lab, f"{mode}-{replicas}")
+        self.of, self.replicas = {"mode": mode, "replicas": replicas}, replicas
+        self.found: list[dict[str, float]] = []
+        self.connect(replicas, mode)
 
 
-def trial(failing: Failing, place: Path, fault: str) -> dict[str, float]:
-    """Let a pod fail, wait until all requests have been answered for a while, and put things right."""
-    pod = failing.serving()[0]
-    happen: Callable[[Any], None] = {
-        "killed": failing.kill,
-        "deleted": failing.delete,
-        "cut": failing.cut_off,
-        "segment": lambda pod: failing.cut_off(pod, "eth1"),
-    }[fault]
+def series(ways: Sequence[Way], place: Path, fault: str, trials: int) -> None:
+    """Do the trials of a fault; print each, and of each way all."""
+    for way in ways:
+        way.found.clear()
+    while lacking := [way for way in ways if len(way.found) < trials]:
+        for way in ways:
+            way.until_serving(way.replicas)
+        for way, found in trial(dict(victims(lacking, fault)), place, fault):
+            way.found.append(found)
+            print(json.dumps({**way.of, "fault": fault, **found}), flush=True)
+    for way in ways:
+        gaps = [one["until_s"] for one in way.found]
+        summary = {"trials": len(gaps), "median_s": round(statistics.median(gaps), 2), "most_s": max(gaps)}
+        most = max(one["lost"] for one in way.found)
+        print(json.dumps({**way.of, "fault": fault, **summary, "most_lost": most}), flush=True)
+
+
+def victims(ways: Sequence[Way], fault: str) -> Iterator[tuple[Way, Any]]:
+    """Yield ways, each with the pod that a fault is to strike: of a gateway's, where the last way has one."""
+    gateway = ways[-1].serving()[0]["spec"]["nodeName"]
+    for way in ways:
+        for pod in way.serving():
+            if fault not in CUTS or pod["spec"]["nodeName"] == gateway:
+                yield way, pod
+                break
+
+
+def trial(struck: dict[Way, Any], place: Path, fault: str) -> Iterator[tuple[Way, dict[str, float]]]:
+    """Let pods fail, wait until all requests have been answered for a while, and put things right."""
     try:
-        with failing.asking(place) as said:
+        with ExitStack() as stack:
+            said = {way: stack.enter_context(way.asking(place)) for way in struck}
             time.sleep(BEFORE_SECONDS)
-            begun = time.monotonic()
-            happen(pod)
-            until(lambda: quiet(said, begun), failing.lab.words, patience=LONGEST_SECONDS, every=0.2)
-        gone = lost(asked(said), begun)
-        last = max((one.begun for one in gone), default=begun)
+            yield from (cut if fault in CUTS else one_by_one)(struck, said, fault)
     finally:
-        failing.mend(pod)
+        for way, pod in struck.items():
+            way.mend(pod)
+            if fault == "killed":  # a kubelet waits longer each time before it starts containers again
+                way.delete(pod)
+
+
+def cut(struck: dict[Way, Any], said: dict[Way, Path], fault: str) -> Iterator[tuple[Way, dict[str, float]]]:
+    """Cut the gateway off where all of these pods are."""
+    way, pod = next(iter(struck.items()))
+    begun = time.monotonic()
+    way.cut_off(pod, CUTS[fault])
+    for way in struck:
+        until_quiet(way, said[way], begun)
+    for way in struck:
+        yield way, seen(said[way], begun)
+
+
+def one_by_one(
+    struck: dict[Way, Any], said: dict[Way, Path], fault: str
+) -> Iterator[tuple[Way, dict[str, float]]]:
+    """Let pods end one after another, each once what the one before cost is done."""
+    for way, pod in struck.items():
+        begun = time.monotonic()
+        happen = way.kill if fault == "killed" else way.delete
+        happen(pod)
+        until_quiet(way, said[way], begun)
+        way.until_serving(way.replicas)
+        until_quiet(way, said[way], time.monotonic())
+        yield way, seen(said[way], begun)
+
+
+def seen(said: Path, begun: float) -> dict[str, float]:
+    """Return what was lost since a fault."""
+    gone = lost(asked(said), begun)
+    last = max((one.begun for one in gone), default=begun)
     return {"requests": len(asked(said)), "lost": len(gone), "until_s": round(max(0.0, last - begun), 2)}
 
 
-def quiet(said: Path, begun: float) -> bool:
-    """Whether a fault is over: all requests have been answered for a while."""
-    ended = [one.begun + one.took for one in lost(asked(said), begun)]
-    return time.monotonic() > max(ended, default=begun) + QUIET_SECONDS
+def until_quiet(way: Way, said: Path, since: float) -> None:
+    """Wait until all requests have been answered for a while."""
+    until(partial(quiet, said, since), way.lab.words, patience=LONGEST_SECONDS, every=0.2)
+
+
+def quiet(said: Path, since: float) -> bool:
+    """Whether all requests have been answered for a while."""
+    ended = [one.begun + one.took for one in lost(asked(said), since)]
+    return time.monotonic() > max(ended, default=since) + QUIET_SECONDS
 
 
 if __name__ == "__main__":

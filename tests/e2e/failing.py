@@ -8,6 +8,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from edge.devices.kinds import PREFIX
 from edge.devices.picture import SERVICES, ready, serves
 from edge.devices.rendering import OF_CONNECTION
 from testbed.access.place import CommandError, InNamespace
@@ -66,20 +67,20 @@ class Asked(NamedTuple):
 
 
 class Failing:
-    """The lab's connection, whose pods on several gateways fail."""
+    """A connection in the lab, whose pods on several gateways fail."""
 
-    def __init__(self, lab: Lab) -> None:
-        self.lab = lab
+    def __init__(self, lab: Lab, name: str = CONNECTION["metadata"]["name"]) -> None:
+        self.lab, self.name = lab, name
+        self.service = f"{PREFIX}{name}"
         places = [one for one in lab.testbed.networks.values() if isinstance(one, InNamespace)]
         self._runtimes = {one.node.name: one.node for one in places}
 
     def connect(self, replicas: int, mode: str) -> None:
         """Let there be so many pods of a mode, and wait until all of them serve."""
         ports = components(("backend", [("HTTP", 443), ("TCP", PORT), ("UDP", 5004)]))
-        for one in (
-            changed(DEVICE, nodeNames=["kedge2"], components=ports),
-            changed(CONNECTION, replicas=replicas, mode=mode),
-        ):
+        connection = changed(CONNECTION, replicas=replicas, mode=mode)
+        connection["metadata"]["name"] = self.name
+        for one in (changed(DEVICE, nodeNames=["kedge2"], components=ports), connection):
             self.lab.until_taken(json.dumps(one))
         containers = 3 if mode == "relay" else 1
         self.until_serving(replicas, lambda pod: len(pod["spec"]["containers"]) == containers)
@@ -94,7 +95,7 @@ class Failing:
 
     def pods(self) -> list[Any]:
         """All proxy pods, those that are about to end included."""
-        found: list[Any] = self.lab.client.get("pods", f"--selector={OF_CONNECTION}")["items"]
+        found: list[Any] = self.lab.client.get("pods", f"--selector={OF_CONNECTION}={self.name}")["items"]
         return found
 
     def serving(self) -> list[Any]:
@@ -107,22 +108,22 @@ class Failing:
 
     def endpoints(self) -> set[str]:
         """To which addresses the Service leads by now."""
-        found = self.lab.client.get("endpoints", "dop-sample-connection").get("subsets") or []
+        found = self.lab.client.get("endpoints", self.service).get("subsets") or []
         return {one["ip"] for subset in found for one in subset.get("addresses") or []}
 
     @contextmanager
     def asking(self, directory: Path, rate: float = A_SECOND) -> Iterator[Path]:
         """Have a pod of another node ask meanwhile; in the file is how that went, as ``asked`` reads it."""
-        said, over = directory / "asked", directory / "over"
+        said, over, errors = (directory / f"{self.name}-{what}" for what in ("asked", "over", "errors"))
         over.unlink(missing_ok=True)
-        host = str(self.lab.one(SERVICES)["spec"]["clusterIP"])
+        host = str(self.lab.one(SERVICES, self.service)["spec"]["clusterIP"])
         command = ["python3", "-c", ASK, host, str(PORT), str(rate), str(over)]
-        asker = self.lab.pod.start(command, stdout=said, stderr=directory / "errors")
+        asker = self.lab.pod.start(command, stdout=said, stderr=errors)
         try:
             yield said
         finally:
             over.touch()
-            assert asker.wait(PATIENCE_SECONDS) == 0, (directory / "errors").read_text()
+            assert asker.wait(PATIENCE_SECONDS) == 0, errors.read_text()
 
     def kill(self, pod: Any) -> None:
         """Kill all processes of a pod's containers."""
