@@ -120,9 +120,11 @@ def one_by_one(
         begun = time.monotonic()
         happen = way.kill if fault == "killed" else way.delete
         happen(pod)
-        until_quiet(way, said[way], begun)
-        way.until_serving(way.replicas)
-        until_quiet(way, said[way], time.monotonic())
+        since = begun
+        if fault == "deleted":  # who begins to serve may lose requests, too
+            way.until_serving(way.replicas)
+            since = time.monotonic()
+        until_quiet(way, said[way], since)
         yield way, seen(said[way], begun)
 
 
