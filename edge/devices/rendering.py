@@ -31,6 +31,9 @@ SERVING, REVISION = f"{GROUP}/serving", f"{GROUP}/revision"
 RENDERED = f"{GROUP}/rendered"  # an annotation: of what is rendered, the digest
 FIRST_PORT = 8000  # where a relay listens, as in the thesis: below 1024 it would need a right
 UDP_SECONDS = 30  # after its client's last datagram a relay's process ends
+# Connections that a relay may have yet to take: of more the kernel drops what asks for them, and a second is
+# lost. By itself socat says 5, which is as many as come in 50 ms at a hundred a second.
+BACKLOG = 1024
 LAST_SECONDS = 1  # a relay goes on, for those who have not heard yet that it is to end
 DEAD_SECONDS = 2  # on a node that is not ready, or out of reach
 LAST_PORT = 65535
@@ -304,6 +307,8 @@ def socat(device: Device, port: Port, address: str) -> list[str]:
     """Return socat's arguments to relay a handler; ``address`` is the pod's in the cluster."""
     protocol = f"{port.handler.transport}4"
     listen = f"{protocol}-LISTEN:{port.taken},bind={address},reuseaddr,fork"
+    if protocol == "TCP4":
+        listen += f",backlog={BACKLOG}"
     until = ["-T", str(UDP_SECONDS)] if protocol == "UDP4" else []
     return [*until, listen, f"{protocol}:{device.address}:{port.handler.port}"]
 
