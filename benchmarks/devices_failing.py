@@ -1,11 +1,11 @@
 """For how long requests to a device are lost when proxy pods or gateways fail, on real Kubernetes.
 
 The thesis' lab with two gateways and the operator on neither, and in it a connection of each mode and number
-of replicas; a pod of another node asks the device by each of them a hundred times a second, each time anew. A
-trial begins when all pods serve, and strikes each connection. Of each it is a line of JSON: how many requests
-were lost, and when the last of these was begun, in seconds after the fault. Faults: ``killed``, a pod's
-containers, for the first time; ``deleted``, a pod; ``cut``, a gateway from the cluster; ``segment``, one from
-the device. At the end of each kind a line for each connection has all its trials.
+of replicas; by each that is to fail a pod of another node asks the device a hundred times a second, each time
+anew. A trial begins when all pods serve. Of each connection it is a line of JSON: how many requests were
+lost, and when the last was begun, in seconds after the fault. Faults: ``killed``, a pod's containers,
+for the first time; ``deleted``, a pod; ``cut``, a gateway from the cluster, for all at once; ``segment``,
+one from the device. At the end of each kind a line for each connection has all its trials.
 """
 
 from __future__ import annotations
@@ -90,10 +90,7 @@ def victims(ways: Sequence[Way], fault: str) -> Iterator[tuple[Way, Any]]:
 def trial(struck: dict[Way, Any], place: Path, fault: str) -> Iterator[tuple[Way, dict[str, float]]]:
     """Let pods fail, wait until all requests have been answered for a while, and put things right."""
     try:
-        with ExitStack() as stack:
-            said = {way: stack.enter_context(way.asking(place)) for way in struck}
-            time.sleep(BEFORE_SECONDS)
-            yield from (cut if fault in CUTS else one_by_one)(struck, said, fault)
+        yield from (cut if fault in CUTS else one_by_one)(struck, place, fault)
     finally:
         for way, pod in struck.items():
             way.mend(pod)
@@ -101,31 +98,33 @@ def trial(struck: dict[Way, Any], place: Path, fault: str) -> Iterator[tuple[Way
                 way.delete(pod)
 
 
-def cut(struck: dict[Way, Any], said: dict[Way, Path], fault: str) -> Iterator[tuple[Way, dict[str, float]]]:
+def cut(struck: dict[Way, Any], place: Path, fault: str) -> Iterator[tuple[Way, dict[str, float]]]:
     """Cut the gateway off where all of these pods are."""
-    way, pod = next(iter(struck.items()))
-    begun = time.monotonic()
-    way.cut_off(pod, CUTS[fault])
-    for way in struck:
-        until_quiet(way, said[way], begun)
-    for way in struck:
-        yield way, seen(said[way], begun)
-
-
-def one_by_one(
-    struck: dict[Way, Any], said: dict[Way, Path], fault: str
-) -> Iterator[tuple[Way, dict[str, float]]]:
-    """Let pods end one after another, each once what the one before cost is done."""
-    for way, pod in struck.items():
+    with ExitStack() as stack:
+        said = {way: stack.enter_context(way.asking(place)) for way in struck}
+        time.sleep(BEFORE_SECONDS)
         begun = time.monotonic()
-        happen = way.kill if fault == "killed" else way.delete
-        happen(pod)
-        since = begun
-        if fault == "deleted":  # who begins to serve may lose requests, too
-            way.until_serving(way.replicas)
-            since = time.monotonic()
-        until_quiet(way, said[way], since)
-        yield way, seen(said[way], begun)
+        way, pod = next(iter(struck.items()))
+        way.cut_off(pod, CUTS[fault])
+        for way in struck:
+            until_quiet(way, said[way], begun)
+        for way in struck:
+            yield way, seen(said[way], begun)
+
+
+def one_by_one(struck: dict[Way, Any], place: Path, fault: str) -> Iterator[tuple[Way, dict[str, float]]]:
+    """Let pods end one after another: what it costs to make one anew is not to be in the next one's way."""
+    for way, pod in struck.items():
+        with way.asking(place) as said:
+            time.sleep(BEFORE_SECONDS)
+            begun = time.monotonic()
+            happen = way.kill if fault == "killed" else way.delete
+            happen(pod)
+            until_quiet(way, said, begun)
+            if fault == "deleted":  # who begins to serve may lose requests, too
+                way.until_serving(way.replicas)
+                until_quiet(way, said, time.monotonic())
+            yield way, seen(said, begun)
 
 
 def seen(said: Path, begun: float) -> dict[str, float]:

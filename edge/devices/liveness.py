@@ -176,8 +176,11 @@ def answering(ends: Iterable[End], seconds: float) -> dict[End, bool]:
                 chosen.register(one, selectors.EVENT_WRITE, end)
             else:
                 hear(end, said)
-        while chosen.get_map() and (left := deadline - time.monotonic()) > 0:
-            for key, _ in chosen.select(left):
+        left = seconds
+        while chosen.get_map() and left > 0:
+            left = deadline - time.monotonic()
+            # Who has had to wait for a processor looks once more: answers may be there.
+            for key, _ in chosen.select(max(0.0, left)):
                 chosen.unregister(key.fd)
                 hear(key.data, begun[key.fd].getsockopt(socket.SOL_SOCKET, socket.SO_ERROR))
     for one in begun.values():

@@ -31,9 +31,10 @@ SERVING, REVISION = f"{GROUP}/serving", f"{GROUP}/revision"
 RENDERED = f"{GROUP}/rendered"  # an annotation: of what is rendered, the digest
 FIRST_PORT = 8000  # where a relay listens, as in the thesis: below 1024 it would need a right
 UDP_SECONDS = 30  # after its client's last datagram a relay's process ends
-# Connections that a relay may have yet to take: of more the kernel drops what asks for them, and a second is
-# lost. By itself socat says 5, which is as many as come in 50 ms at a hundred a second.
-BACKLOG = 1024
+# Connections that a relay may have yet to take. Of more the kernel drops what asks for them, and a second is
+# lost: with socat's own 5 after a twentieth of one at a hundred a second. With many, who asks has given up
+# before he is heard, and makes the next one late.
+BACKLOG = 32
 LAST_SECONDS = 1  # a relay goes on, for those who have not heard yet that it is to end
 DEAD_SECONDS = 2  # on a node that is not ready, or out of reach
 LAST_PORT = 65535

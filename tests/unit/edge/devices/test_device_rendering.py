@@ -92,9 +92,9 @@ def test_to_relay_each_handler_has_a_socat_on_the_side_of_the_cluster() -> None:
     ]
     assert [one["name"] for one in spec["containers"]] == ["tcp-8554", "udp-8554", "tcp-80"]
     assert [one["args"] for one in spec["containers"]] == [
-        ["TCP4-LISTEN:8000,bind=$(POD_IP),reuseaddr,fork,backlog=1024", "TCP4:172.17.16.120:8554"],
+        ["TCP4-LISTEN:8000,bind=$(POD_IP),reuseaddr,fork,backlog=32", "TCP4:172.17.16.120:8554"],
         ["-T", "30", "UDP4-LISTEN:8001,bind=$(POD_IP),reuseaddr,fork", "UDP4:172.17.16.120:8554"],
-        ["TCP4-LISTEN:8002,bind=$(POD_IP),reuseaddr,fork,backlog=1024", "TCP4:172.17.16.120:80"],
+        ["TCP4-LISTEN:8002,bind=$(POD_IP),reuseaddr,fork,backlog=32", "TCP4:172.17.16.120:80"],
     ]
     # Who has not heard yet that a pod is to end is still answered.
     assert {" ".join(one["lifecycle"]["preStop"]["exec"]["command"]) for one in spec["containers"]} == {
