@@ -262,6 +262,14 @@ def test_an_enforcement_promises_what_it_can_keep(scenario: str, promising: set[
     assert found == promising
 
 
+def test_what_pods_receive_is_promised_where_it_can_be() -> None:
+    overrides = ("enforcement=fabric", "pods.A-4.ingress=1G")
+    choices = {"scenario": ("congested",), "enforcement": ("node", "fabric")}
+    cases = STUDY.cases(StudyRequest(study="matrix", choices=choices, overrides=overrides))
+    assert [case.scenario and case.scenario.pods["A-4"].ingress for case in cases] == [None, 10**9]
+    assert [case.scenario and case.scenario.kept_by for case in cases] == ["node", "fabric"]
+
+
 def test_on_links_with_a_rate_only_who_shares_them_promises() -> None:
     def promised(enforcement: str) -> bool:
         overrides = ["underlay.rate=9G", f"enforcement={enforcement}"]
