@@ -149,6 +149,7 @@ class Enforcement:
             return keys if link is None else {**keys, "enforcement": "none"}
         return {
             **keys,
+            "enforcement": "node",  # whatever it is on nodes' own links: a device grants nothing
             "uplink": own.nodes[node],
             "capacity": str(self._classes(own.rate)),
             "encapsulation": 0,

@@ -208,6 +208,14 @@ def test_promises_on_a_segments_link_are_kept_as_on_nodes(enforcement: str, told
     )
 
 
+def test_on_a_segment_nobody_grants() -> None:
+    told = [
+        registry.of(Addressing(read(f"enforcement={one}"))).segment_plugin("plant", "worker-02")
+        for one in ("fabric", "node")
+    ]
+    assert told[0] == told[1]
+
+
 def test_others_plugins_keep_none_there() -> None:
     addressing = Addressing(read("enforcement=bandwidth", f"connections.cam={WAY}"))
     assert registry.of(addressing).segment_plugin("plant", "worker-02") == {"enforcement": "none"}
