@@ -131,7 +131,7 @@ def _idle(evidence: Evidence) -> Judgement:
 def _incast(evidence: Evidence) -> Judgement:
     """Return what was left where others meet the flow only as it arrives, whatever speaks against the run.
 
-    Who claims nothing of that has numbers: a link that happened to have room says nothing of one that is full.
+    Who claims nothing of that has numbers: a link that happened to have room tells nothing of a full one.
     """
     found = {name: disturbed(ran, name) for name, ran in evidence.runs.items()}
     doubts = [one.text for ran in evidence.runs.values() for one in _doubts(ran, PROMISED)]
