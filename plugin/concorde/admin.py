@@ -6,13 +6,15 @@ import os
 import sys
 
 from . import VERSION, names, tools
-from .cni import INVALID_CONFIGURATION, UNDECODABLE, CniError, in_words, write
+from .cni import INVALID_CONFIGURATION, NO_BANDWIDTH, UNDECODABLE, CniError, in_words, write
 from .configuration import DEFAULT_STATE, node_directory
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
+
+    from .changes import Wanted
 
 USAGE = """\
 usage: concorde ledger [--json] [--state-dir DIR]   who was promised what on this node's uplinks
@@ -24,6 +26,9 @@ usage: concorde ledger [--json] [--state-dir DIR]   who was promised what on thi
                                                     make the ledger again: from the kernel, and from
                                                     what runtimes keep of attachments (/var/lib/cni/results,
                                                     /run/concorde-networks/attached)
+       concorde change POD egress-guarantee[.INTERFACE]=RATE [--state-dir DIR] [--cache DIR ...]
+                                                    promise a pod that runs something else, at once;
+                                                    POD is namespace/name, or its container's id
        concorde --version
        concorde examine <CONFLIST                   what this node lacks for pods of a network
        concorde chain <NETWORKS                     another's list with ours behind: of an object whose
@@ -82,6 +87,7 @@ class Asked:
         self.as_json = False
         self.state = DEFAULT_STATE
         self.caches: list[str] = []
+        self.wanted: Wanted | None = None
         self.output = ""
         self.listen: tuple[str, int] | None = None
         self.every = 60.0  # seconds
@@ -94,6 +100,8 @@ def parse(arguments: list[str]) -> Asked:
     if asked.command not in _COMMANDS:
         raise UsageError(f"unknown command {asked.command!r}")
     _, options = _COMMANDS[asked.command]
+    if asked.command == "change":
+        asked.wanted, left = _wanted(left[:2]), left[2:]
     while left:
         option = left.pop(0)
         name, equals, value = option.partition("=")
@@ -106,6 +114,17 @@ def parse(arguments: list[str]) -> Asked:
             raise UsageError(f"option {option!r} requires a value")
         _set(asked, name, value if equals else left.pop(0))
     return asked
+
+
+def _wanted(given: list[str]) -> Wanted:
+    from . import changes
+
+    if len(given) < 2:
+        raise UsageError(f"change requires a pod and {changes.PROMISE}=RATE")
+    try:
+        return changes.Wanted(*given)
+    except ValueError as error:
+        raise UsageError(str(error)) from None
 
 
 def _set(asked: Asked, option: str, value: str) -> None:
@@ -183,6 +202,18 @@ def _rebuild(asked: Asked) -> str:
     return "".join(f"{line}\n" for line in said) or "nothing to rebuild\n"
 
 
+def _change(asked: Asked) -> str:
+    from . import cache, changes
+
+    assert asked.wanted is not None
+    try:
+        return changes.change(asked.state, asked.caches or cache.usual(), asked.wanted)
+    except CniError as error:
+        if error.code != NO_BANDWIDTH:
+            raise
+        raise RefusalError(error.msg) from error
+
+
 def _examine(_asked: Asked) -> str:
     from . import installation
 
@@ -245,6 +276,7 @@ _COMMANDS: dict[str, tuple[Callable[[Asked], str], tuple[str, ...]]] = {
     "metrics": (_metrics, ("--output", "--state-dir")),
     "reconcile": (_reconcile, ("--state-dir",)),
     "rebuild": (_rebuild, ("--cache", "--state-dir")),
+    "change": (_change, ("--cache", "--state-dir")),
     "examine": (_examine, ()),
     "chain": (_chain, ()),
     "renew": (_renew, ()),

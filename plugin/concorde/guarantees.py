@@ -70,15 +70,30 @@ def promise(document: dict[str, Any], capability_is_ceiling: bool = False) -> Pr
         capability,
         _quantity(document, "defaultGuarantee", "defaultGuarantee"),
     )
-    if ceiling is not None and (guarantee or 0) > ceiling:
-        raise invalid(path, f"guarantee of {guarantee} bit/s is above the {ceiling} of {ceiling_path}")
-    if ceiling is not None and answers is not None and (guarantee or 0) + answers > ceiling:
-        with_it = f", with the guarantee of {guarantee}," if guarantee else ""
-        raise invalid(answers_path, f"{answers} bit/s{with_it} is above the {ceiling} of {ceiling_path}")
+    paths = path, answers_path, ceiling_path
+    require_within(guarantee, answers, ceiling, *paths)
     _, ingress = _quantity(given, INGRESS, pod_annotations.path(INGRESS))
     if ingress is not None and answers is None:
         answers = _answers_to(ingress, None if ceiling is None else ceiling - (guarantee or 0))
     return Promise(guarantee, ceiling, answers, ingress)
+
+
+def require_within(
+    guarantee: int | None,
+    answers: int | None,
+    ceiling: int | None,
+    path: str,
+    answers_path: str = pod_annotations.path(ANSWERS),
+    ceiling_path: str = pod_annotations.path(CEILING),
+) -> None:
+    """Refuse what a pod's own ceiling does not let it send (all in bits per second). Raises CniError 7."""
+    if ceiling is None:
+        return
+    if (guarantee or 0) > ceiling:
+        raise invalid(path, f"guarantee of {guarantee} bit/s is above the {ceiling} of {ceiling_path}")
+    if answers is not None and (guarantee or 0) + answers > ceiling:
+        with_it = f", with the guarantee of {guarantee}," if guarantee else ""
+        raise invalid(answers_path, f"{answers} bit/s{with_it} is above the {ceiling} of {ceiling_path}")
 
 
 def _answers_to(ingress: int, room: int | None) -> int | None:

@@ -38,12 +38,14 @@ class Former:
         self.entries: list[Entry] = []
         self.leases: dict[Key, Lease] = {}
         self.last: dict[tuple[str, str], int] = {}
+        self.changed: dict[Key, int | None] = {}
         with state_files.WhereWhole():
             book = ledger.opened(directory)
             if book is None:
                 return
             told = book.trees(), book.entries(), book.leases(), book.last_given()
             self.trees, self.entries, self.leases, self.last = told
+            self.changed = book.changed()
             self.is_whole = True
             book.close()
 
@@ -130,6 +132,7 @@ def _make_again(directory: str, networks: set[str], kept: list[Kept], said: list
     _put_stores_aside(os.path.dirname(directory), said)
     was_there, former = ledger.is_there(directory), Former(directory)
     alive, unknown = _who_lives(networks | {key[0] for key in former.leases}, kept, former, said)
+    _change(alive, former)
     settings = _settings(alive, said)
     if not (alive or was_there or former.is_whole):
         return
@@ -137,7 +140,8 @@ def _make_again(directory: str, networks: set[str], kept: list[Kept], said: list
     _clear(path + state_files.NEW)
     new = ledger.Ledger(directory, new=True)
     with new:
-        for key in new.restore_leases({one.key: one.lease for one in alive}, former.last, unknown):
+        leases = {one.key: one.lease for one in alive}
+        for key in new.restore_leases(leases, former.last, unknown, former.changed):
             (one,) = [one for one in alive if one.key == key]
             alive.remove(one)
             said.append(f"not learned: {one.who} has another's address")
@@ -151,6 +155,14 @@ def _make_again(directory: str, networks: set[str], kept: list[Kept], said: list
     said += [f"not learned: {entry.who} has what another attachment has already" for entry in left]
     said.append(f"made: {path}, attachments: {len(written)}")
     _reconcile(trees, written, said)
+
+
+def _change(alive: list[Attached], former: Former) -> None:
+    """Let pods keep what they were promised since their ADD, of which caches do not tell."""
+    for one in alive:
+        own = former.leases.get(one.key)
+        if own is not None and former.changed.get(one.key, -1) == one.lease.terms.guarantee:
+            one.lease.terms.guarantee = own.terms.guarantee
 
 
 def _put_stores_aside(state: str, said: list[str]) -> None:

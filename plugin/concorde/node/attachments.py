@@ -45,6 +45,20 @@ def enter(book: Ledger, entry: Entry, settings: Settings | None, lock: NodeLock)
         _enter(book, settings, entry)
 
 
+def change(book: Ledger, before: Entry, after: Entry, settings: Settings) -> None:
+    """Have another promise in the ledger, if it fits, then in the kernel. Called under the node's lock.
+
+    Raises CniError 105 and 106, tools.CommandError and OSError.
+    """
+    after.minor = before.minor
+    with book:
+        book.change(settings.tree, before, after)
+    try:
+        kernel.change(settings.tree, before, after, book.promised(settings.tree))
+    except (tools.CommandError, OSError):
+        _repair(book, settings, fresh=False)
+
+
 def withdraw(
     book: Ledger | None, network: Identity, container: str, interface: str, stays: bool = False
 ) -> None:

@@ -257,16 +257,19 @@ def class_line(verb: str, tree: Tree, minor: int, rate: int, ceil: int) -> str:
     )
 
 
-def queue_lines(tree: Tree, minor: int, entry: Entry | None, fair: bool) -> str:
-    """Give a class its queue; without what lets flows take turns, also the queue its size."""
+def queue_lines(tree: Tree, minor: int, entry: Entry | None, fair: bool, verb: str = "replace") -> str:
+    """Give a class its queue; without what lets flows take turns, also the queue its size.
+
+    To `change` it leaves what waits there. The number of flows cannot be changed.
+    """
     lines = ""
     for above, (kind, rate, size) in queues(tree, minor, entry, fair).items():
         own = f" handle {minor:x}:" if above == handle(minor) else ""
         options = {
-            FAIR: f" memory_limit {size}{_FAIR_OPTIONS}",
+            FAIR: f" memory_limit {size}{_FAIR_OPTIONS if verb == 'replace' else ''}",
             "tbf": f" rate {rate * 8}bit burst {rate - _NO_LIMIT}b limit {size}",
         }.get(kind, f" limit {size}")
-        lines += f"qdisc replace dev {tree.uplink} parent {above}{own} {kind}{options}\n"
+        lines += f"qdisc {verb} dev {tree.uplink} parent {above}{own} {kind}{options}\n"
     return lines
 
 
@@ -279,6 +282,16 @@ def add_class(tree: Tree, minor: int, promised: int, entry: Entry | None = None,
     """A class, with its queue if it is to have one; `fair` as in queues()."""
     line = class_line("add", tree, minor, *rates(tree, minor, promised, entry))
     return line if minor in INNER else line + queue_lines(tree, minor, entry, fair)
+
+
+def change_class(tree: Tree, entry: Entry, fair: bool, new: bool) -> str:
+    """Give the class of a guarantee other rates, and its queue another size; or add it, where it is new."""
+    minor = entry.minor
+    assert minor is not None
+    if new:
+        return add_class(tree, minor, 0, entry, fair)
+    line = class_line("change", tree, minor, *rates(tree, minor, 0, entry))
+    return line + queue_lines(tree, minor, entry, fair, "change")
 
 
 def change_rest(tree: Tree, rate: int, minors: Container[int] = (BEST_EFFORT, DEFAULT)) -> str:

@@ -51,6 +51,21 @@ def enter(tree: Tree | None, entry: Entry, total: int) -> None:
     _learn_tracking()
 
 
+def change(tree: Tree, before: Entry, after: Entry, total: int) -> None:
+    """Give an attachment's class other rates, where it is; what waits there stays.
+
+    `total` (bits per second) is what is promised in its tree then. Raises tools.CommandError and OSError, and
+    may then have done half of it.
+    """
+    assert after.minor is not None
+    own = htb.change_class(tree, after, _is_fair(tree), new=not before.rate)
+    rest = htb.change_rest(tree, htb.default_rate(tree, total))
+    former, wanted = tables.elements(before), tables.elements(after)
+    nft = tables.change("delete", [one for one in former if one not in wanted])
+    nft += tables.change("add", [one for one in wanted if one not in former])
+    batches.run_all(("tc", rest + own if after.rate > before.rate else own + rest), ("nft", nft))
+
+
 def _is_fair(tree: Tree) -> bool:
     """Whether flows take turns in the tree's queues; of all, that of control traffic tells. Raises OSError.
 

@@ -346,7 +346,7 @@ class Ledger(Database):
 
         Its address and its bandwidth are free again. To be called within a transaction.
         """
-        for table in ("attachment", "promise"):
+        for table in ("attachment", "promise", "changed"):
             self._database.execute(f"DELETE FROM {table} WHERE {_KEY}", key)
         self._database.execute("DELETE FROM reserved WHERE network = ? AND port = ?", (key[0], port))
 
@@ -416,6 +416,26 @@ class Ledger(Database):
         if entry.takes(link.direction) > max(0, link.promisable - self.promised(link)):
             raise CniError(NO_BANDWIDTH, messages.refusal(link, of_tree(link, self.entries()), entry))
 
+    def change(self, tree: Tree, before: Entry, after: Entry) -> None:
+        """Promise something else of what an attachment sends, if it fits, as less always does.
+
+        To be called within a transaction. Raises CniError 105 and 106.
+        """
+        self.require(tree, after.network)
+        others = [one for one in of_tree(tree, self.entries()) if one.key != after.key]
+        if after.rate > max(before.rate, tree.promisable - promised(others)):
+            raise CniError(NO_BANDWIDTH, messages.refusal(tree, others, after))
+        asked = after.guarantee, after.answers, None
+        of = EGRESS, after.peer
+        self._promise((*after.key, *of, *asked, after.uplink, after.rate, after.ceil, after.minor))
+        self._database.execute(
+            "INSERT OR IGNORE INTO changed VALUES (?, ?, ?, ?)", (*after.key, before.guarantee)
+        )
+
+    def changed(self) -> dict[Key, int | None]:
+        """What the configuration says, of each attachment that was promised something else (`change`)."""
+        return {row[:3]: row[3] for row in self._database.execute("SELECT * FROM changed")}
+
     def enter(self, entry: Entry) -> None:
         """Write down what the node knows of an attachment. To be called within a transaction.
 
@@ -476,11 +496,13 @@ class Ledger(Database):
         leases: Mapping[Key, Lease],
         last: Mapping[tuple[str, str], int],
         unknown: Iterable[tuple[str, Link]],
+        changed: Mapping[Key, int | None],
     ) -> list[Key]:
         """Write down what `rebuild` has found, and return the leases that could not be.
 
         `last` is last_given(); `unknown` are networks' ports of which nobody knows whose they are: no other
-        pod gets their address until they are gone. To be called within a transaction, on a new ledger.
+        pod gets their address until they are gone; `changed` is changed(). To be called within a transaction,
+        on a new ledger.
         """
         left = []
         for key, lease in leases.items():
@@ -495,6 +517,8 @@ class Ledger(Database):
             self._database.execute(
                 "INSERT OR IGNORE INTO reserved VALUES (?, ?, ?)", (network, link.address, link.host_veth)
             )
+        for key in changed.keys() & leases.keys():
+            self._database.execute("INSERT INTO changed VALUES (?, ?, ?, ?)", (*key, changed[key]))
         for (network, subnet), address in last.items():
             self._last(network, subnet, address)
         return left

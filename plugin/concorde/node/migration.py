@@ -68,6 +68,9 @@ _LATER: tuple[tuple[str, ...], ...] = (
         # The class of what goes to another node without a promise.
         "CREATE TABLE peer (uplink TEXT NOT NULL, address INTEGER NOT NULL, minor INTEGER NOT NULL,"
         " PRIMARY KEY (uplink, address), UNIQUE (uplink, minor)) WITHOUT ROWID",
+        # What the configuration goes on saying (bits per second) where another guarantee has been given.
+        "CREATE TABLE changed (network TEXT NOT NULL, container TEXT NOT NULL, interface TEXT NOT NULL,"
+        " guarantee INTEGER, PRIMARY KEY (network, container, interface)) WITHOUT ROWID",
     ),
 )
 _LAST_STORE, _EMPTIED = 2, 3  # versions

@@ -29,12 +29,17 @@ def check(request: Request) -> None:
         raise invalid("prevResult", "CHECK needs it")
     attachments.take_over(configuration.state)
     book = ledger.opened(configuration.node_directory)
-    lease = book.lease((configuration.name, request.container, request.interface)) if book else None
+    key = configuration.name, request.container, request.interface
+    lease = book.lease(key) if book else None
     _require(lease is not None, f"{request.container} has no lease for {request.interface}")
+    assert book is not None
     assert lease is not None
     enforcement = enforcements.load(configuration.enforcement)
     keeps = enforcement.RESERVES, enforcement.RECEIVES
     expected = guarantees.terms(configuration, configuration.node_mtu(), *keeps)
+    changed = book.changed()
+    if key in changed and changed[key] == expected.guarantee:
+        expected.guarantee = lease.terms.guarantee
     _require(str(lease.terms) == str(expected), f"the lease says {lease.terms}; expected {expected}")
     try:
         if lease.link is not None:

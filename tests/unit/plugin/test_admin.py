@@ -36,6 +36,17 @@ def test_the_command_line() -> None:
         ),
         (["agent", "--every", "0"], "--every must be an integer from 1 to 3600 (seconds), not '0'"),
         (["rebuild", "--cache", "../x"], "'../x' is not a plain absolute path"),
+        (["change"], "change requires a pod and egress-guarantee=RATE"),
+        (["change", "a/b"], "change requires a pod and egress-guarantee=RATE"),
+        (
+            ["change", "a/b", "egress=1G"],
+            "'egress=1G' is not egress-guarantee=RATE, such as egress-guarantee=2G",
+        ),
+        (
+            ["change", "a/b", "egress-guarantee=1P"],
+            "egress-guarantee: '1P' is outside 1k to 1T (bits per second)",
+        ),
+        (["change", "a/b", "egress-guarantee=1G", "--json"], "unknown option '--json' of change"),
     ],
 )
 def test_a_mistake_is_named(arguments: list[str], words: str) -> None:

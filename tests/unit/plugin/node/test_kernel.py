@@ -30,6 +30,26 @@ def noting(monkeypatch: pytest.MonkeyPatch) -> NotingKernel:
     return NotingKernel(monkeypatch, examples.whole())
 
 
+@pytest.mark.parametrize("fair", [False, True])
+def test_a_class_gives_room_before_others_take_it_and_what_waits_in_it_stays(
+    noting: NotingKernel, fair: bool
+) -> None:
+    noting.below = htb.FAIR if fair else "bfifo"
+    low, high = entry(rate=GIGA, minor=0x10), entry(rate=2 * GIGA, minor=0x10)
+    kernel.change(TREE, low, high, 2 * GIGA)
+    kernel.change(TREE, high, low, GIGA)
+    raised, lowered = (lines.splitlines() for _, (_, lines), _ in noting.asked)
+    assert [line.split()[5] for line in raised[:3]] == ["c0de:1", "c0de:fffc", "c0de:1"]
+    assert "classid c0de:10 htb prio 0 rate 2000000000bit" in raised[2]
+    assert "classid c0de:10 htb prio 0 rate 1000000000bit" in lowered[0]
+    assert all(line.split()[1] == "change" for line in (*raised, *lowered))
+    assert not any("flows" in line for line in (*raised, *lowered))  # which nobody can change
+    kinds = {"fq_codel"} if fair else {"bfifo"}
+    assert {line.split()[8] for line in (raised[3], lowered[1])} == kinds
+    nft, back = (rules for _, _, (_, rules) in noting.asked)
+    assert nft.count("delete element ip concorde spoken") == back.count("add element ip concorde spoken") == 1
+
+
 def test_who_enters_has_its_class_after_the_default_one_has_given_way_and_its_port_before_its_chain(
     noting: NotingKernel,
 ) -> None:

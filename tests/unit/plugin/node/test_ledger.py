@@ -188,6 +188,38 @@ def test_what_arrives_holds_the_configuration_too(tmp_path: Path) -> None:
     assert (ledger.promised(small.downlink), ledger.promised(moved.downlink)) == (0, 5 * GIGA)
 
 
+def test_another_promise_is_admitted_as_a_new_one_and_less_always_is(tmp_path: Path) -> None:
+    ledger = Ledger(str(tmp_path))
+    before = admit(ledger, entry("A-1", 8 * GIGA))
+    admit(ledger, entry("B-1", 500_000_000, 2, port="v2", network="cluster-b"))
+
+    def change(rate: int) -> Entry:
+        after = entry("A-1", rate, minor=before.minor)
+        found = ledger.find(before.key)
+        assert found is not None
+        with ledger:
+            ledger.change(TREE, found, after)
+        return after
+
+    with pytest.raises(CniError, match="held by cluster-b 500 Mbit/s") as caught:
+        change(8 * GIGA + 500_000_000)
+    assert caught.value.code == NO_BANDWIDTH
+    assert ledger.changed() == {}
+    change(8 * GIGA + 320_000_000)
+    assert ledger.promised(TREE) == TREE.promisable
+    small = Tree("eth0", GIGA, 0, (22,), overhead=0)
+    with ledger:
+        ledger.replace_tree(TREE, small)  # as if it had been promised before a link became slow
+        with pytest.raises(CniError):
+            ledger.change(small, before, entry("A-1", 9 * GIGA))
+        ledger.replace_tree(small, TREE)
+    change(GIGA)
+    assert ledger.changed() == {before.key: 8 * GIGA}  # what the configuration goes on saying
+    assert ledger.promised(TREE) == GIGA + 500_000_000
+    drop(ledger, before)
+    assert ledger.changed() == {}
+
+
 def test_who_only_reads_has_a_moments_copy_and_makes_nothing(tmp_path: Path) -> None:
     assert Ledger(str(tmp_path), reading=True).entries() == []
     assert list(tmp_path.iterdir()) == []
