@@ -7,7 +7,7 @@ from collections.abc import Iterable
 
 import pytest
 from concorde.fabric import messages
-from concorde.fabric.division import Claim
+from concorde.fabric.division import Claim, Downlink
 from concorde.fabric.messages import GRANT, HELLO, MOST_BYTES, REPORT, Channel, Message
 
 from tests import cases
@@ -330,6 +330,25 @@ def test_whatever_comes_nothing_is_raised() -> None:
             assert other.channel.open(chance.choice([A, C, "no address", ""]), changed, 0.1) is None
     assert sum(other.counted.values()) > 9_000
     assert other.hears(one, [good], 0.1) is not None
+
+
+def test_whatever_one_with_the_key_says_nothing_is_raised() -> None:
+    chance = random.Random(cases.seed())
+    one, other = met()
+    link, heard = Downlink(1e9), 0
+    for at in range(300):
+        now = 0.1 + at * 0.001
+        seen = other.channel._boot, other.channel._sequence - chance.randrange(3)
+        one.channel._boot, one.channel._sequence = chance.randbytes(8), chance.randrange(2**63)
+        body = chance.randbytes(chance.choice([0, 2, 12, 23, 46, 2300, chance.randrange(5000)]))
+        other.says(one, now)
+        for datagram in one.channel._sealed(B, chance.randrange(4), body, seen, now):
+            message = other.channel.open(A, datagram, now)
+            if message is not None:
+                heard += 1
+                link.report(A, message.claims, now)
+                link.divide(now)
+    assert heard > 30
 
 
 @pytest.mark.parametrize(
