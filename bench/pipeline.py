@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from bench.analysis import ceilings, exchanges, flow_phases, latency, machine, samples, summary, verdict
 from bench.analysis.summary import Summary
 from bench.observations.causes import Cause
-from bench.recording import atomic, directory
+from bench.recording import atomic, directory, rounds
 from bench.recording.directory import Recording
 from bench.recording.records import Analysed, RunRecord
 from testbed.scenario import Scenario
@@ -78,7 +78,11 @@ def _made(
 
     asked = commands.asked(recording)
     scale = asked.scale if asked else 1.0
-    subject = Subject(scenario, record, found.summary, found.samples, found.exchanges, scale)
+    granted = {
+        rounds.node_of(file): list(rounds.read(file))
+        for file in sorted(recording.repetition_directory(0).glob(rounds.PATTERN))
+    }
+    subject = Subject(scenario, record, found.summary, found.samples, found.exchanges, scale, granted)
 
     def files(drawn: Mapping[str, Mapping[str, bytes]], on: Sheet) -> dict[Path, bytes]:
         return {

@@ -62,6 +62,8 @@ class Plan:
     way: Sequence[Place] = ()  # where packets pass queues, as far as it is within reach
     queues: float | None = None  # seconds between two readings of these; None: before and after only
     observations: Mapping[str, Observation] = field(default_factory=dict)  # that look on meanwhile, by name
+    # What nodes' agents wrote down so far, by node, where there are any.
+    rounds: Callable[[], Mapping[str, Sequence[str]]] | None = None
 
 
 def plan(
@@ -81,6 +83,7 @@ def plan(
         way(testbed, transfers),
         queues,
         observation.configured(testbed.scenario.settings),
+        testbed.agents.rounds if testbed.agents else None,
     )
 
 

@@ -13,6 +13,7 @@ from bench.measurement.plan import Plan, Planned, Receiving
 from bench.measurement.probe import READY_SECONDS
 from bench.measurement.rates import OnRates, RateWatcher
 from bench.measurement.readings import QueueWatcher
+from bench.measurement.rounds import RoundsWatcher
 from bench.observations import counters, observation
 from bench.observations.observation import Watching
 from bench.recording.records import Repetition, Transfer, receiver_slug, slugs
@@ -97,6 +98,7 @@ def run(plan: Plan, directory: Path, on_rates: OnRates, beside: Collection[str] 
         "rates": RateWatcher(plan, on_rates),
         **{name: one for name, of in plan.observations.items() if (one := of.watching()) is not None},
         "readings": QueueWatcher(plan, directory),
+        "rounds": RoundsWatcher(plan, directory),
     }
     senders = [(one.transfer, one.planned.source_network, one.planned.source.interface) for one in running]
     with counters.counting(senders), ExitStack() as watched:

@@ -7,12 +7,14 @@ size. ``Sheet`` says how many there are, and turns units into inches, and points
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from bench.analysis.summary import Summary
 from bench.recording.records import RunRecord
+from bench.recording.rounds import Round
 from testbed.scenario import Scenario
 
 if TYPE_CHECKING:
@@ -145,3 +147,5 @@ class Subject:
     samples: pd.DataFrame  # as bench.analysis.samples has them; empty without traffic
     exchanges: pd.DataFrame  # as bench.analysis.exchanges has them; empty without requests
     scale: float = 1.0  # what every rate was multiplied by, as far as that was recorded
+    # What nodes' agents granted in the first repetition, by node, where there are any.
+    rounds: Mapping[str, Sequence[Round]] = MappingProxyType({})

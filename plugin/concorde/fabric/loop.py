@@ -152,7 +152,7 @@ class Loop:
     def _write_down(self, record: Any, node: Node) -> None:
         line = node.last_round()
         if line:
-            record.write(f"{strict_json.encode({'at': time(), **line}).decode()}\n")
+            record.write(f"{strict_json.encode({'at': monotonic(), **line}).decode()}\n")
             record.flush()
 
 
