@@ -8,8 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
-from types import MappingProxyType
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from bench.analysis.summary import Summary
@@ -148,4 +147,4 @@ class Subject:
     exchanges: pd.DataFrame  # as bench.analysis.exchanges has them; empty without requests
     scale: float = 1.0  # what every rate was multiplied by, as far as that was recorded
     # What nodes' agents granted in the first repetition, by node, where there are any.
-    rounds: Mapping[str, Sequence[Round]] = MappingProxyType({})
+    rounds: Mapping[str, Sequence[Round]] = field(default_factory=dict)

@@ -144,6 +144,8 @@ class Loop:
         if self._wake is not None and self._wake.fileno() in ready:
             waking.drain(self._wake)
             woken = True
+            if node is not None:
+                node.wake(monotonic())
         if node is not None and node.descriptor in ready:
             node.hear(monotonic())
             woken = woken or left > _ROUND
@@ -152,7 +154,7 @@ class Loop:
     def _write_down(self, record: Any, node: Node) -> None:
         line = node.last_round()
         if line:
-            record.write(f"{strict_json.encode({'at': monotonic(), **line}).decode()}\n")
+            record.write(strict_json.encode({"at": monotonic(), **line}).decode())
             record.flush()
 
 
@@ -196,6 +198,10 @@ class Node:
         """End it."""
         for one in (self._sending, self._talk, self._counters):
             one.close()
+
+    def wake(self, now: float) -> None:
+        """Something is on its way to another node."""
+        self._active_at = now
 
     def round(self, now: float) -> float:
         """Look, tell and divide; how long until the next time (seconds)."""

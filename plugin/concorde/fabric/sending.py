@@ -53,6 +53,12 @@ class _Class:
         self.held_back = self.held_back + 1 if slow else 0
 
 
+def _together(one: Claim, other: Claim) -> Claim:
+    """What two classes without a promise claim that are one to the node they send to."""
+    waiting = one.waiting + other.waiting
+    return Claim(0, one.rate + other.rate, waiting, one.limited and other.limited)
+
+
 class Sending:
     """What a node sends into the fabric."""
 
@@ -140,7 +146,11 @@ class Sending:
                 if now - at > REMEMBERED or minor not in self._seen:
                     del known[minor]
                     continue
-                claims.setdefault(node, {})[minor] = self._claim(node, minor, parts.get((node, minor), 0.0))
+                claim = self._claim(node, minor, parts.get((node, minor), 0.0))
+                # A node that has a class hears of that alone, whatever went there before, or without it.
+                name = self._tree.peers.get(node, minor) if minor == htb.SAFE else minor
+                its = claims.setdefault(node, {})
+                its[name] = _together(its[name], claim) if name in its else claim
             if not known:
                 del self._last[node]
         return claims
@@ -160,8 +170,9 @@ class Sending:
 
     def obey(self, node: int, ceilings: Mapping[int, float], lasts: float, now: float) -> None:
         """Do what a node grants, for so many seconds. Raises CniError, tools.CommandError and OSError."""
+        own = self._tree.peers.get(node)
         for minor, rate in ceilings.items():
-            if minor == htb.SAFE or minor in htb.PEERS:
+            if minor == (htb.SAFE if own is None else own):
                 self._lead(node, int(rate), now + lasts)
             elif minor in self._promised:
                 self._excess.setdefault(minor, {})[node] = int(rate), now + lasts
