@@ -19,7 +19,7 @@ from ..cni import CniError, in_words, write
 from ..configuration import node_directory
 from ..locks import Presence
 from ..node import ledger, peers
-from ..node.records import EGRESS
+from ..node.records import EGRESS, INGRESS, of_tree, promised
 from ..tools import CommandError
 from . import kernel, keys, messages, waking
 from .division import Downlink
@@ -40,6 +40,8 @@ _LOOKS_AT_LEDGER = 0.1  # seconds
 # With nothing to tell for so long it sleeps; the ledger is looked at after such a nap (seconds).
 _ASLEEP, _NAP = 2.0, 5.0
 _AGAIN = 1.0  # until it tries again to begin (seconds)
+# Who is silent for longer than `messages.SHOWN` need not show all its keys any more (seconds).
+_GREETS = 30.0
 _TELLS = 1.0  # seconds, between two states that are written down
 
 
@@ -106,7 +108,7 @@ class Loop:
         tree = next((one for one in trees if one.fabric is not None and one.direction == EGRESS), None)
         problem = ""
         try:
-            self._take(tree, [entry for entry in entries if tree is not None and entry.tree == tree.key])
+            self._take(tree, of_tree(tree, entries) if tree is not None else [])
             self._changed = changed
         except (CniError, OSError, ValueError) as error:
             problem = f"agent: {tree.uplink if tree else ''}: {in_words(error)}"
@@ -179,8 +181,9 @@ class Node:
         self._sending = Sending(state, tree, entries)
         self._sending.begin()
         self._downlink = Downlink(tree.usable)
+        self.update(tree, entries)
         self._counters = kernel.Counters()
-        self._arrived_at = self._divided_at = self._told_at = 0.0
+        self._arrived_at = self._divided_at = self._told_at = self._greeted_at = 0.0
         self._active_at = monotonic()
         self._reported: dict[int, dict[int, Claim]] = {}
         self._granted: dict[str, dict[int, float]] = {}
@@ -192,7 +195,9 @@ class Node:
 
     def update(self, tree: Tree, entries: list[Entry]) -> None:
         """Take in what the ledger says by now."""
+        self._tree = tree
         self._sending.update(tree, entries)
+        self._downlink.promised = tree.on_wire(promised(entries, INGRESS))
 
     def close(self) -> None:
         """End it."""
@@ -206,10 +211,14 @@ class Node:
     def round(self, now: float) -> float:
         """Look, tell and divide; how long until the next time (seconds)."""
         self._reported = self._sending.look(now)
-        for node, claims in self._reported.items():
-            self._tell(node, messages.REPORT, messages.report(claims), now)
+        for node in self._reported:
+            self._report(node, now)
         if self._reported:
             self._active_at = now
+        elif now - self._greeted_at > _GREETS:
+            self._greeted_at = now
+            for node in self._tree.peers:
+                self._report(node, now)
         self._measure(now)
         self._divide(now)
         self._sending.expire(now)
@@ -222,6 +231,9 @@ class Node:
             return _NAP
         return _SHORT if self._downlink.hurries(now) else _ROUND
 
+    def _report(self, node: int, now: float) -> None:
+        self._tell(node, messages.REPORT, messages.report(self._reported.get(node, {})), now)
+
     def _tell(self, node: int, kind: int, body: bytes, now: float) -> None:
         self._talk.tell(addresses.dotted(node), kind, body, now, self._sending.class_of(node, now))
 
@@ -229,7 +241,8 @@ class Node:
         """What came since, by node."""
         elapsed, self._arrived_at = max(now - self._arrived_at, 0.001), now
         arrived = self._counters.look(peers.ARRIVED)
-        rates = {addresses.dotted(kernel.node(key)): count * 8 / elapsed for key, count in arrived.items()}
+        bits = 8 * self._tree.wire_of_packets
+        rates = {addresses.dotted(kernel.node(key)): count * bits / elapsed for key, count in arrived.items()}
         self._downlink.arrived(rates, now)
 
     def _divide(self, now: float) -> None:
@@ -241,14 +254,16 @@ class Node:
 
     def hear(self, now: float) -> None:
         """Take in what other nodes say; a promise that wakes is not kept waiting for the next round."""
-        hurried = self._downlink.hurries(now)
+        woke = False
         for node, message in self._talk.heard(now):
-            self._active_at = now
             if message.kind == messages.REPORT:
-                self._downlink.report(node, message.claims, now)
+                self._active_at = now if message.claims else self._active_at
+                woke = self._downlink.report(node, message.claims, now) or woke
             elif message.kind == messages.GRANT:
                 self._obey(addresses.parse(node), message, now)
-        if self._downlink.hurries(now) and not hurried and now - self._divided_at >= _BETWEEN:
+            else:  # it could not tell whether our last message was of now
+                self._report(addresses.parse(node), now)
+        if woke and now - self._divided_at >= _BETWEEN:
             self._divide(now)
 
     def _obey(self, node: int, message: messages.Message, now: float) -> None:

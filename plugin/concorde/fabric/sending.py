@@ -14,7 +14,6 @@ from ..configuration import node_directory
 from ..locks import NodeLock
 from ..node import htb, peers
 from ..node.ledger import Ledger
-from ..shaping import ETHERNET_HEADER
 from . import kernel
 from .division import Claim
 
@@ -31,8 +30,6 @@ REMEMBERED = 1.0
 _NEARLY, _LOOKS = 0.85, 3
 # Ceilings this near are the same.
 _SAME = 0.005
-# What nft counts of a frame is its packet; the wire has a frame, and what Ethernet adds.
-_PACKET = 1500
 
 
 class _Class:
@@ -79,7 +76,6 @@ class Sending:
     def update(self, tree: Tree, entries: list[Entry]) -> None:
         """Take in what the ledger says by now."""
         self._tree = tree
-        self._of_wire = (_PACKET + ETHERNET_HEADER + tree.overhead) / _PACKET
         self._promised = {
             entry.minor: (tree.on_wire(entry.rate), htb.most(tree, entry))
             for entry in entries
@@ -149,8 +145,8 @@ class Sending:
                 claim = self._claim(node, minor, parts.get((node, minor), 0.0))
                 # A node that has a class hears of that alone, whatever went there before, or without it.
                 name = self._tree.peers.get(node, minor) if minor == htb.SAFE else minor
-                its = claims.setdefault(node, {})
-                its[name] = _together(its[name], claim) if name in its else claim
+                of_node = claims.setdefault(node, {})
+                of_node[name] = _together(of_node[name], claim) if name in of_node else claim
             if not known:
                 del self._last[node]
         return claims

@@ -135,6 +135,11 @@ class Tree:
         """What a rate of layer 2 in full frames takes of the wire (both in bits per second)."""
         return rate * (FULL_FRAME + self.overhead) // FULL_FRAME
 
+    @property
+    def wire_of_packets(self) -> float:
+        """What full packets of IP take of the wire, of a byte each."""
+        return (FULL_FRAME + self.overhead) / (FULL_FRAME - ETHERNET_HEADER)
+
     def _full_frames(self, wire: int) -> int:
         return wire * FULL_FRAME // (FULL_FRAME + self.overhead)
 

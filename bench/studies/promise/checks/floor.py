@@ -58,6 +58,20 @@ def _half(**scenarios: str) -> Runs:
     return runs
 
 
+def _received(**scenarios: str) -> Runs:
+    """Return the same where half of the receiver's link is promised, too, to networks that can be told."""
+
+    def runs(ground: Ground) -> Mapping[str, Run]:
+        half = format_rate(int(HALF * ground.link_bps))
+        received = (f"pods.receiver.ingress={half}",) if "arrival" in ground.claims else ()
+        return {
+            name: replace(run, settings=(*run.settings, *received))
+            for name, run in _half(**scenarios)(ground).items()
+        }
+
+    return runs
+
+
 def _beside(evidence: Evidence) -> Judgement:
     """Return whether the promised flow met the scenario's thresholds as long as others sent."""
     ran = evidence.runs["beside"]
@@ -349,7 +363,7 @@ register(
         "two other nodes send four streams of TCP each, or 800 Mbit/s of UDP each: the flow has the mean and "
         "the samples that its scenario asks for. No promise of a sender's side alone can hold there",
         _incast,
-        runs=_half(TCP="promise/incast", UDP="promise/incast-udp"),
+        runs=_received(TCP="promise/incast", UDP="promise/incast-udp"),
         about="arrival",
     ),
 )
