@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import pytest
@@ -14,6 +15,7 @@ from tests.system.plugin.uplinks import Pair, on_uplink
 
 PODS = ("A-1", "A-2", "B-1")
 CLASS = "c0de:10"
+COUNT = 120  # of datagrams of 1,000 bytes
 
 
 @pytest.fixture
@@ -66,6 +68,23 @@ def test_a_class_is_changed_where_it_is_and_everybody_knows_it(pair: Pair) -> No
     assert node.call("DEL", "A-1", configuration) == {}
     attach(node, "A-1", configuration)
     assert promised(pair)["A-1"] == 100_000_000
+
+
+def test_what_waits_in_the_class_meanwhile_is_not_lost(pair: Pair) -> None:
+    """Half of it passes at once, as the class's burst; the rest takes a second."""
+    attach(pair.node, "A-1", on_uplink("100k", capacity="400k"))
+    pair.plug_in()
+
+    def change_twice() -> None:
+        send(pair.node, "A-1", count=COUNT)
+        (waiting,) = re.findall(
+            r" backlog (\d+)", pair.node.run("tc", "-s", "qdisc", "show", "dev", "eth0", "root")
+        )
+        assert int(waiting) > 0
+        for rate in ("200k", "50k"):
+            assert change(pair, "A-1", f"egress-guarantee={rate}")[0] == 0
+
+    assert pair.sent(change_twice)[CLASS] >= COUNT * (1000 + 28 + 64)  # UDP, VXLAN
 
 
 def test_answers_become_a_guarantee_and_keep_their_limits(pair: Pair) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 from testbed.clusters import kubeconfigs, namespaces
-from testbed.enforcements.enforcement import RESOURCE
+from testbed.enforcements.enforcement import INGRESS_RESOURCE, RESOURCE
 from testbed.kubernetes import manifests
 from tests.unit.testbed.clusters.builders import (
     enforcement,
@@ -35,6 +35,17 @@ def test_a_pod_asks_for_bandwidth_where_that_is_published() -> None:
         scenario(), enforcement(scenario()), "A-1", machine(allocatable={RESOURCE: "1"}), "image", 100
     )
     assert made["spec"]["containers"][0]["resources"] == {"limits": {RESOURCE: "50000000"}}
+
+
+def test_of_two_resources_it_asks_for_those_that_are_published() -> None:
+    woven = scenario("enforcement=fabric", "pods.A-1.ingress=2G")
+    for published in ({RESOURCE}, {RESOURCE, INGRESS_RESOURCE}):
+        one = machine(allocatable=dict.fromkeys(published, "1"))
+        made = namespaces.pod_manifest(woven, enforcement(woven), "A-1", one, "image", 100)
+        limits = made["spec"]["containers"][0]["resources"]["limits"]
+        asked = {RESOURCE: "55000000", INGRESS_RESOURCE: "100000000"}  # a twentieth for answers
+        assert limits == {name: asked[name] for name in published}
+        assert made["metadata"]["annotations"]["concorde.contmec.dev/ingress-guarantee"] == "100M"
 
 
 def test_what_a_kubelet_has_set_to_zero_is_not_published() -> None:
