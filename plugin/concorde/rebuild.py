@@ -255,7 +255,7 @@ def _trees(former: list[Tree], told: list[Tree], entries: list[Entry], said: lis
 
 
 def _text(tree: Tree) -> str:
-    return str(vars(tree))
+    return str(tree.configured)
 
 
 def _abandoned(written: list[Entry]) -> list[str]:

@@ -150,7 +150,8 @@ def check(expected: Entry, settings: Settings | None, directory: str) -> None:
         kernel.learn(trees)
         _, differences = kernel.compare(trees, entries)
     if settings is not None and tree is not None and tree != settings.tree:
-        raise CniError(CHECK_FAILED, f"the node's ledger says {vars(tree)}; expected {vars(settings.tree)}")
+        said, expected_tree = tree.configured, settings.tree.configured
+        raise CniError(CHECK_FAILED, f"the node's ledger says {said}; expected {expected_tree}")
     # Who it is, for people, and the class's number are not the configuration's to say. The hardware address
     # of the node's end is anybody's to change, as udev does.
     others = ("pod", "minor", "host_mac", "number", "namespace", *(() if found.link else ("link", "inside")))

@@ -53,9 +53,9 @@ def shrunk(tree: Tree, entries: list[Entry]) -> str:
 def contradiction(former: Tree, tree: Tree, holders: set[str]) -> str:
     """Why a configuration cannot be taken on beside the one in use."""
     differing = [
-        f"{key} {value} here, {vars(former)[key]} there"
-        for key, value in vars(tree).items()
-        if value != vars(former)[key]
+        f"{key} {value} here, {former.configured[key]} there"
+        for key, value in tree.configured.items()
+        if value != former.configured[key]
     ]
     return (
         f"this configuration differs from the one that the guarantees of {_listed(sorted(holders))} on"

@@ -8,6 +8,7 @@ from ..shaping import ETHERNET_HEADER, TCP_IP_HEADERS
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable
+    from typing import Any
 
     Key = tuple[str, str, str]  # network, container, interface
     TreeKey = tuple[str, str]  # uplink, direction
@@ -109,8 +110,12 @@ class Tree:
         The kernel has no tree for that: it is too late there, and what others send is held back where they
         send it.
         """
-        own = {name: value for name, value in vars(self).items() if name != "peers"}
-        return Tree(**{**own, "direction": INGRESS})
+        return Tree(**{**self.configured, "direction": INGRESS})
+
+    @property
+    def configured(self) -> dict[str, Any]:
+        """All that a configuration says of it."""
+        return {name: value for name, value in vars(self).items() if name != "peers"}
 
     @property
     def least(self) -> int:
@@ -144,7 +149,7 @@ class Tree:
         return wire * FULL_FRAME // (FULL_FRAME + self.overhead)
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Tree) and {**vars(self), "peers": {}} == {**vars(other), "peers": {}}
+        return isinstance(other, Tree) and self.configured == other.configured
 
     __hash__ = None  # type: ignore[assignment]  # compared, never a key
 

@@ -1,8 +1,11 @@
 from __future__ import annotations
 
+from copy import copy
+
 import pytest
 from concorde import rebuild
-from concorde.node.records import Entry, Tree
+from concorde.node import messages
+from concorde.node.records import Entry, Fabric, Tree
 
 from tests.unit.plugin.node.examples import GIGA, TREE, entry
 
@@ -29,3 +32,15 @@ def test_each_uplink_has_the_tree_that_its_networks_tell_of(
     assert [line.startswith("the ledger said ") for line in said] == [True] * (
         bool(former and told) and {*map(rebuild._text, former)} != {*map(rebuild._text, trees)}
     )
+
+
+def test_classes_of_other_nodes_are_no_configuration() -> None:
+    woven = Tree("eth0", GIGA, 0, (), fabric=Fabric(("10.0.0.0/8",), 1000, 1))
+    known = copy(woven)
+    known.peers = {1: 0xA000}
+    said: list[str] = []
+    assert rebuild._trees([known], [woven], [entry()], said) == [woven]
+    assert said == []
+    slow = Tree("eth0", GIGA // 2, 0, ())
+    assert "peers" not in messages.contradiction(known, slow, {"cluster-a"})
+    assert known.downlink == woven.downlink
