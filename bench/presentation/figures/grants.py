@@ -1,7 +1,8 @@
 """``figures/grants``: what each receiving node granted to others, round by round.
 
-A panel a node whose link was divided: what was reserved there for promises, what came that nobody had
-reported, and each sender's ceilings. Of several repetitions the first is drawn.
+A panel for each node on whose link much was reserved for promises: that, what came and nobody had reported,
+and what each sender had: promises' ceilings, and that of all it sends without one. Of several repetitions
+the first is drawn.
 """
 
 from __future__ import annotations
@@ -9,11 +10,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from bench.presentation.figures import style
 from bench.presentation.figures.head import EDGE, Key, above
 from bench.presentation.figures.sheet import Sheet, Subject
-from bench.presentation.figures.style import COLOURS, INK, MUTED, bands, files
-from bench.recording.rounds import Round
+from bench.presentation.figures.style import CLUSTERS, COLOURS, INK, MUTED, bands, files
+from bench.recording.rounds import Ceilings, Round
 from testbed.scenario import Scenario
 from testbed.scenario.addressing import Addressing
 from testbed.scenario.units import Unit, unit_for
@@ -27,9 +27,11 @@ if TYPE_CHECKING:
 TITLE = "What each receiving node granted to others, against time"
 # Units.
 LEFT, RIGHT, BOTTOM, GAP, HEIGHT = 0.55, 0.12, 0.42, 0.24, 1.1
-# Of a link's rate: who never granted more is not shown, for acknowledgements are sent to everybody.
+# Of a link's rate: where no more is reserved only acknowledgements come, and nobody is shown there.
 LEAST = 0.1
-PEERS = range(0x7000, 0x8000)  # classes of what a node sends to another without a promise
+# Classes of what a node sends to another without a promise (plugin/concorde/node/htb.py).
+PEERS, SAFE = range(0x7000, 0x8000), "fffb"
+HELD = CLUSTERS[0]
 RESERVED, FOREIGN = "reserved for promises", "came, and nobody had reported it"
 
 
@@ -48,14 +50,23 @@ def render(subject: Subject, sheet: Sheet) -> dict[str, bytes]:
 
 
 def shown(subject: Subject) -> dict[str, Sequence[Round]]:
-    """Return the nodes that granted much to any class, with their rounds."""
+    """Return the nodes on whose links much was reserved, and their rounds with one best effort a sender."""
     rate = subject.scenario.underlay.rate or 0
     return {
-        node: found
+        node: [one._replace(granted=_together(one.granted)) for one in found]
         for node, found in subject.rounds.items()
-        if any(ceiling > LEAST * rate for one in found for ceiling in one.granted.values())
-        and any(one.reserved_bps for one in found)
+        if any(one.reserved_bps > LEAST * rate for one in found)
     }
+
+
+def _together(granted: Ceilings) -> Ceilings:
+    """Return ceilings with those of a sender's best effort in one, without a number."""
+    found: dict[tuple[str, str], float] = {}
+    for (address, minor), rate in granted.items():
+        promised = int(minor, 16) not in PEERS and minor != SAFE
+        key = address, minor if promised else ""
+        found[key] = max(rate, found.get(key, 0.0))
+    return found
 
 
 def draw(subject: Subject, sheet: Sheet) -> Figure:
@@ -95,9 +106,7 @@ def _panel(
 ) -> None:
     at = [one.at_s for one in rounds]
     scale = unit.bits_per_second
-    axes.fill_between(
-        at, [one.reserved_bps / scale for one in rounds], step="post", color=style.GRID, linewidth=0
-    )
+    axes.fill_between(at, [one.reserved_bps / scale for one in rounds], step="post", color=HELD, linewidth=0)
     if any(one.foreign_bps for one in rounds):
         axes.plot(
             at, [one.foreign_bps / scale for one in rounds], ":", color=INK, linewidth=sheet.points(0.7)
@@ -121,11 +130,11 @@ def _entries(
     from matplotlib.patches import Patch
 
     entries: Entries = [
-        (RESERVED, Patch(color=style.GRID)),
+        (RESERVED, Patch(color=HELD)),
         (FOREIGN, Line2D([], [], color=INK, linestyle=":")),
     ]
     for address, minor in classes:
-        of = "best effort" if int(minor, 16) in PEERS or minor == "fffb" else f"promise {minor}"
+        of = f"promise {minor}" if minor else "best effort"
         entries.append(
             (f"{names.get(address, address)}, {of}", Line2D([], [], color=colours[address, minor]))
         )
