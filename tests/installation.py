@@ -50,6 +50,7 @@ class Installation:
         self.loopback = self.executable(self.bin / "loopback")
         self.before = self.shown()
         self.state = directory / "state"
+        self.key = directory / "key"  # of the cluster's Secret, if there is one
         self.write(subnet="10.0.0.0/24")
 
     def bring(self, built: Path) -> None:
@@ -94,6 +95,7 @@ class Installation:
             "PLUGIN": str(self.plugin),
             "CONFIGURATION": str(self.configuration),
             "STATE": str(self.state),
+            "KEY": str(self.key),
             **settings,
         }
 

@@ -114,8 +114,7 @@ class Agent:
     def run(self) -> None:
         """Go on until a newer version's agent is to take its place. Raises CniError 108 and OSError."""
         _load()
-        for network in self._networks if self._key else ():
-            keys.leave(network.directory, self._key)
+        self._leave_key()
         while True:
             if self._lock is None:
                 self._try_to_take()
@@ -124,6 +123,7 @@ class Agent:
             elif not self._lock.is_there():  # the node was dismantled
                 self._say_once("place", "agent: somebody removed what this node had")
                 self._give_up(self._lock)
+                self._leave_key()
             self._collect()
             now = monotonic()
             if self._lock is not None and self._look is None and now >= self._due:
@@ -136,6 +136,13 @@ class Agent:
                 self._post = Child(self._tell, self._own())
             self._wait()
         _say("agent: a newer version's takes this one's place")
+
+    def _leave_key(self) -> None:
+        for network in self._networks:
+            if self._key:
+                keys.leave(network.directory, self._key)
+            else:
+                keys.forget(network.directory)
 
     def _own(self) -> list[int]:
         """What no child may keep open: the lock and the port are to be free when this process ends."""

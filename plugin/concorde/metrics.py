@@ -15,16 +15,19 @@ tcmsg), linux/gen_stats.h; iproute2's tc/tc_util.c, print_tcstats2_attr().
 from __future__ import annotations
 
 from struct import unpack_from
+from time import time
 
 from edge import netlink as nl
 
-from . import VERSION
+from . import VERSION, files, locks, state_files, strict_json
+from .cni import CniError
 from .node import htb
 from .node.records import INGRESS, of_tree, promised
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
+    from typing import Any
 
     from .leases import Terms
     from .node.records import Entry, Tree
@@ -35,6 +38,9 @@ if TYPE_CHECKING:
 GAUGE, COUNTER = "gauge", "counter"
 END = "# EOF\n"
 _POD_CLASS = "1:1"
+_LONGEST = 1 << 20  # of what an agent's loop tells (bytes)
+# It tells so at least every five seconds, while it has a part (seconds).
+_OF_LATE = 30
 _KINDS = {htb.CONTROL: "control", htb.DEFAULT: "default"}
 _PROMISE, _BEST_EFFORT = "pod", "best-effort"
 _BASIC, _QUEUE, _PACKETS = 1, 3, 8  # TCA_STATS_BASIC, _QUEUE, _PKT64 (Linux 5.5)
@@ -149,6 +155,25 @@ class Families:
         self.ingress_free = _gauge(
             "concorde_downlink_free_bits_per_second", "What may still be promised of what is received."
         )
+        self.takes_part = _gauge(
+            "concorde_fabric_agent", "Whether an agent divides what arrives by this link: 1, or 0."
+        )
+        self.nodes = _gauge("concorde_fabric_nodes", "Nodes that grant what is sent to them.")
+        self.reserved = _gauge(
+            "concorde_fabric_reserved_bits_per_second", "What promises take of what may arrive, on the wire."
+        )
+        self.foreign = _gauge(
+            "concorde_fabric_foreign_bits_per_second", "What arrives and no agent told of, on the wire."
+        )
+        self.unreserved = _gauge(
+            "concorde_fabric_free_bits_per_second", "What is left to be granted to all others, on the wire."
+        )
+        self.granted = _gauge(
+            "concorde_fabric_ceil_bits_per_second", "What a class may send for now, on the wire."
+        )
+        self.messages = _counter(
+            "concorde_fabric_refused_messages", "Messages of other nodes' agents that were not believed."
+        )
         self.rate = _gauge("concorde_class_rate_bits_per_second", "What a class is sure of, as it counts.")
         self.ceil = _gauge("concorde_class_ceil_bits_per_second", "What a class never exceeds, as it counts.")
         self.sent_bytes = _counter("concorde_class_sent_bytes", "Bytes of layer 2 a class has sent.")
@@ -190,7 +215,8 @@ def collect(state: str, watch: Watch | None = None) -> str:
     limited = [entry for entry in entries if entry.key in promises and promises[entry.key].rate is not None]
     within, unseen = _of_pods(limited) if limited else ({}, 0)
     counted = {tree.uplink: _of_uplink(tree) for tree in trees}
-    return render(trees, entries, promises, counted, within, unseen, _refused(entries), watch)
+    refused, fabric = _refused(entries), of_fabric(state)
+    return render(trees, entries, promises, counted, within, unseen, refused, watch, fabric)
 
 
 def render(
@@ -202,11 +228,12 @@ def render(
     unseen: int,
     refused: dict[tuple[str, str, str], int],
     watch: Watch | None = None,
+    fabric: dict[str, Any] | None = None,
 ) -> str:
     """The text.
 
     `uplinks` are each one's classes by name, `within` those of pods by the node's end of their link,
-    `refused` are packets by the attachment.
+    `refused` are packets by the attachment, `fabric` is what the agent's loop tells, if there is one.
     """
     families = Families()
     families.version.add(labelled((("version", VERSION),)), 1)
@@ -216,6 +243,8 @@ def render(
     families.unseen.add("", unseen)
     for tree in trees:
         _tell_uplink(families, tree, of_tree(tree, entries), uplinks.get(tree.uplink, {}))
+        if tree.fabric is not None:
+            _tell_fabric(families, tree.uplink, fabric)
     _tell_attachments(families, entries, promises, within, refused)
     if watch is not None and watch.compared:
         families.differences.add("", watch.differences)
@@ -267,6 +296,22 @@ def _tell_uplink(families: Families, tree: Tree, entries: list[Entry], uplink: d
             families.add_class(labels, rate, ceil, uplink[name])
 
 
+def _tell_fabric(families: Families, uplink: str, told: dict[str, Any] | None) -> None:
+    device = ("device", uplink)
+    families.takes_part.add(labelled((device,)), int(told is not None))
+    if told is None:
+        return
+    families.nodes.add(labelled((device,)), len(told["nodes"]))
+    link = told["downlink"]
+    families.reserved.add(labelled((device,)), link["reserved"])
+    families.foreign.add(labelled((device,)), link["foreign"])
+    families.unreserved.add(labelled((device,)), link["free"])
+    for name, ceil in told["ceilings"].items():
+        families.granted.add(labelled((device, ("class", name))), ceil)
+    for reason, count in told["refused"].items():
+        families.messages.add(labelled((device, ("reason", reason))), count)
+
+
 def _class_labels(at: str, device: str, name: str, owner: Entry | None, kind: str = _PROMISE) -> str:
     of = _who(owner) if owner is not None else ()
     return labelled((("at", at), ("device", device), ("class", name), ("kind", kind), *of))
@@ -286,6 +331,20 @@ def _read(state: str) -> tuple[list[Tree], list[Entry], Promises]:
 
     book = ledger.Ledger(node_directory(state), reading=True)
     return book.trees(), book.entries(), {key: lease.terms for key, lease in book.leases().items()}
+
+
+def of_fabric(state: str) -> dict[str, Any] | None:
+    """What the agent's loop told of late; None if there is no such loop, or it has no part in a fabric."""
+    from .configuration import node_directory
+
+    directory = node_directory(state)
+    if not locks.is_present(directory, state_files.FABRIC_LOCK):
+        return None
+    try:
+        told = strict_json.decode(files.read(f"{directory}/{state_files.FABRIC_STATE}", _LONGEST))
+    except (OSError, ValueError, CniError):
+        return None
+    return told if time() - told["at"] < _OF_LATE else None
 
 
 def _of_uplink(tree: Tree) -> dict[str, Counters]:

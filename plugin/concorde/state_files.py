@@ -117,6 +117,8 @@ def set_aside(path: str) -> str:
 
 def is_ours(name: str) -> bool:
     """Whether a file of that name, in a directory of ours, is of this plugin."""
+    if name.startswith(f".{FABRIC_STATE}."):
+        return name.rpartition(".")[2].isdigit()  # an agent was killed while it wrote (`files.replace`)
     whole, aside, number = name.partition(DAMAGED)
     if aside and not number.isdigit():
         return False

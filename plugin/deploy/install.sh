@@ -11,8 +11,9 @@ set -u
 : "${QUIET:=45}" "${NODE:=/node}" "${PLUGIN:=/opt/concorde}" "${CONFIGURATION:=/etc/concorde}" "${STATE:=/run/concorde}"
 bin=$NODE/bin networks=$NODE/net.d before=$NODE/bin/concorde.before
 : "${ACCOUNT:=/var/run/secrets/kubernetes.io/serviceaccount}" "${LISTEN=127.0.0.1:9725}"
+: "${KEY:=/etc/concorde-fabric/key}"
 mine=$CONFIGURATION/concorde.conflist
-wanted=$mine said= quiet=0 next=concorde agent=
+wanted=$mine said= quiet=0 next=concorde agent= key=
 
 # With a different root directory, in the node's network: the pod has hostNetwork. Tests have no other root.
 on_node() { ${ENTER-chroot "$NODE/root"} "$@"; }
@@ -136,13 +137,17 @@ $notes}"
     fi
 }
 
-# The agent runs in the node's root, as the plugin does. What this container has of its account it is given as an
-# open directory: from there its path leads nowhere.
+# The agent runs in the node's root, as the plugin does. What this container has of its account and of the cluster's
+# key it is given open: from there their paths lead nowhere. The key's Secret may come, change and go; without it the
+# agent looks after the node, and takes no part in the fabric.
+keys() { cat "$KEY" 2>/dev/null; }
 attend() {
+    [ "$(keys)" = "$key" ] || end_agent
     [ -z "$agent" ] || ! kill -0 "$agent" 2>/dev/null || return
     [ -d "$ACCOUNT" ] && account=$ACCOUNT || account=/
+    key=$(keys) && opened=$KEY || opened=/dev/null
     (exec ${ENTER-chroot "$NODE/root"} "$CNI_BIN_DIR/concorde" agent ${LISTEN:+--listen "$LISTEN"} \
-        --account /proc/self/fd/3 <"$wanted" 3<"$account") &
+        --account /proc/self/fd/3 ${key:+--key /proc/self/fd/4} <"$wanted" 3<"$account" 4<"$opened") &
     agent=$!
 }
 end_agent() { [ -z "$agent" ] || kill "$agent" 2>/dev/null; agent=; }

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from ..configuration import Configuration
 
 RESERVES = RECEIVES = True
+_START = "start concorde agent with the cluster's --key, or make the installer's Secret concorde-fabric"
 TOOLS, QDISCS = node.TOOLS, node.QDISCS
 install, remove, check = node.install, node.remove, node.check
 
@@ -30,4 +31,4 @@ def absent(network: Configuration) -> str:
     """What is missing to keep what pods receive: the agent, which divides the node's link."""
     if locks.is_present(network.node_directory, state_files.FABRIC_LOCK):
         return ""
-    return "no agent divides this node's link: start concorde agent with the cluster's --key"
+    return f"no agent divides this node's link yet: {_START}"

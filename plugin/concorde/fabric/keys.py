@@ -39,16 +39,39 @@ def leave(directory: str, key: bytes) -> None:
         os.close(descriptor)
 
 
+def forget(directory: str) -> None:
+    """Take away the key of a network's cluster, which has none any more. Raises OSError."""
+    try:  # noqa: SIM105 - contextlib takes longer to load than all of this
+        os.unlink(f"{directory}/{state_files.FABRIC_KEY}")
+    except FileNotFoundError:
+        pass
+
+
 def of(state: str) -> list[bytes]:
     """The keys of the clusters whose networks this node has; each once."""
     found = []
+    for path in _paths(state):
+        try:
+            found.append(files.read(path, _MOST))
+        except (OSError, ValueError):
+            continue
+    return list(dict.fromkeys(found))
+
+
+def changed(state: str) -> tuple[int, ...]:
+    """What is another when a key has come, changed or gone."""
+    found = []
+    for path in _paths(state):
+        try:
+            found.append(os.stat(path).st_ctime_ns)
+        except OSError:
+            continue
+    return tuple(found)
+
+
+def _paths(state: str) -> list[str]:
     try:
         networks = sorted(os.listdir(state))
     except FileNotFoundError:
         return []
-    for network in networks:
-        try:
-            found.append(files.read(f"{state}/{network}/{state_files.FABRIC_KEY}", _MOST))
-        except (OSError, ValueError):
-            continue
-    return list(dict.fromkeys(found))
+    return [f"{state}/{network}/{state_files.FABRIC_KEY}" for network in networks]

@@ -53,7 +53,7 @@ class Loop:
         self._state = state
         self._directory = node_directory(state)
         self._record = open(record, "a", encoding="ascii") if record else None  # noqa: SIM115 - it stays open
-        self._changed = 0  # when the ledger did
+        self._changed: tuple[int, ...] = ()  # when the ledger did, and the keys
         self._tree: Tree | None = None
         self._clusters: list[bytes] = []
         self._node: Node | None = None
@@ -93,7 +93,7 @@ class Loop:
             return
         self._look_at = now + _LOOKS_AT_LEDGER
         try:
-            changed = os.stat(ledger.path(self._directory)).st_ctime_ns
+            changed = os.stat(ledger.path(self._directory)).st_ctime_ns, *keys.changed(self._state)
         except FileNotFoundError:
             return
         if changed == self._changed:
@@ -119,7 +119,7 @@ class Loop:
 
     def _take(self, tree: Tree | None, entries: list[Entry]) -> None:
         """Take in what the ledger says: begin, go on otherwise, or end."""
-        clusters = keys.of(self._state)  # another's may have come since
+        clusters = keys.of(self._state)
         if self._tree == tree and self._clusters == clusters:
             if self._node is not None and tree is not None:
                 self._node.update(tree, entries)
@@ -127,7 +127,7 @@ class Loop:
         if self._node is not None:
             self._node.close()
         self._tree, self._clusters, self._node = tree, clusters, None
-        if tree is None or tree.fabric is None:
+        if tree is None or tree.fabric is None or not clusters:
             return
         self._node = Node(self._state, tree, tree.fabric, entries, clusters)
 

@@ -160,6 +160,8 @@ def test_the_directory_of_others_is_not_taken(tmp_path: Path) -> None:
         ("ledger.sqlite.new", True),
         ("leases.sqlite.damaged-12", True),
         ("leases.sqlite-journal.damaged-1", True),
+        (".fabric.json.17", True),
+        (".fabric.json.", False),
         ("leases.sqlite.damaged-", False),
         ("leases.sqlite.bak", False),
         ("lock2", False),

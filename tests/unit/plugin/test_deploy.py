@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from concorde import state_files
 from concorde.configuration import Configuration
 from ruamel.yaml import YAML
 
@@ -352,6 +353,18 @@ def test_the_directories_agree() -> None:
     (container,) = pod["containers"]
     assert {mount["name"] for mount in container["volumeMounts"]} == set(paths)
     assert next(e for e in container["env"] if e["name"] == "CONFLIST")["value"] == NAME
+    (key,) = [mount["mountPath"] for mount in container["volumeMounts"] if mount["name"] == "fabric"]
+    assert f'"${{KEY:={key}/key}}"' in SCRIPT.read_text()
+
+
+def test_the_clusters_key_is_no_part_of_what_is_shipped_and_nothing_waits_for_it() -> None:
+    (secret,) = [
+        volume["secret"]
+        for volume in manifests()["DaemonSet"]["spec"]["template"]["spec"]["volumes"]
+        if volume["name"] == "fabric"
+    ]
+    assert secret == {"secretName": "concorde-fabric", "optional": True, "defaultMode": 0o400}
+    assert "Secret" not in manifests()
 
 
 def test_the_plugin_takes_the_configuration() -> None:
@@ -378,6 +391,20 @@ def test_uninstalling_changes_the_task_and_lets_it_enter_pods_networks() -> None
         "securityContext": {"capabilities": {"add": entering}},
     }
     assert {"name": "TASK", "value": "install"} in pod["containers"][0]["env"]
+
+
+def test_the_clusters_key_reaches_the_agent_when_it_comes_and_goes(node: Installation) -> None:
+    left = node.state / "plugin" / "net" / state_files.FABRIC_KEY
+    with node.running("install") as look:
+        look()
+        until(lambda: (node.state / "plugin" / "node" / state_files.AGENT_LOCK).exists())
+        assert not left.exists()
+        node.key.write_text("0123456789abcdef\n")
+        look()
+        until(lambda: left.exists() and left.read_text() == "0123456789abcdef")
+        node.key.unlink()
+        look()
+        until(lambda: not left.exists())
 
 
 def test_an_agent_is_at_work_while_the_script_is_and_ends_with_it(node: Installation, tmp_path: Path) -> None:

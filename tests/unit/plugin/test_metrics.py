@@ -1,9 +1,13 @@
 from __future__ import annotations
 
+import json
+import time
 from copy import copy
+from pathlib import Path
 from typing import Any
 
-from concorde import addresses, metrics
+import pytest
+from concorde import addresses, configuration, locks, metrics, state_files
 from concorde.leases import Terms
 from concorde.metrics import COUNTER, GAUGE, Counters, Family, labelled, text
 from concorde.node.records import Entry, Fabric, Tree
@@ -52,6 +56,51 @@ def test_a_link_tells_of_what_arrives_where_that_is_promised() -> None:
     ((_, value),) = found["concorde_ingress_bits_per_second"]
     assert value == 500
     assert "concorde_downlink_free_bits_per_second" not in rendered([TREE], [FIRST], TERMS, {}, {}, 0, {})
+
+
+def test_a_link_in_a_fabric_tells_what_arrives_and_who_is_not_believed() -> None:
+    woven = Tree("eth0", 10**9, 2 * 10**7, (), overhead=0, fabric=Fabric(("10.0.0.0/8",), 1000, 1))
+    told: dict[str, Any] = {
+        "downlink": {"reserved": 5, "foreign": 6, "free": 7},
+        "refused": {"key": 3, "stale": 0},
+        "ceilings": {"c0de:10": 200, "c0de:7000": 300},
+        "nodes": {"10.0.0.2": "c0de:7000"},
+    }
+    found = rendered([woven], [], {}, {}, {}, 0, {}, None, told)
+    device = {"device": "eth0"}
+    once = {"agent": 1, "nodes": 1}
+    once |= {f"{name}_bits_per_second": value for name, value in told["downlink"].items()}
+    assert {name: found[f"concorde_fabric_{name}"] for name in once} == {
+        name: [(device, value)] for name, value in once.items()
+    }
+    assert found["concorde_fabric_ceil_bits_per_second"] == [
+        ({**device, "class": name}, ceil) for name, ceil in told["ceilings"].items()
+    ]
+    assert found["concorde_fabric_refused_messages_total"] == [
+        ({**device, "reason": "key"}, 3),
+        ({**device, "reason": "stale"}, 0),
+    ]
+
+
+def test_a_link_in_a_fabric_without_an_agent_tells_that() -> None:
+    woven = Tree("eth0", 10**9, 2 * 10**7, (), overhead=0, fabric=Fabric(("10.0.0.0/8",), 1000, 1))
+    found = rendered([woven], [], {}, {}, {}, 0, {})
+    told = {name: samples for name, samples in found.items() if name.startswith("concorde_fabric")}
+    assert told == {"concorde_fabric_agent": [({"device": "eth0"}, 0)]}
+    assert not any(name.startswith("concorde_fabric") for name in rendered([TREE], [], {}, {}, {}, 0, {}))
+
+
+@pytest.mark.parametrize(("age", "present", "known"), [(1, True, True), (60, True, False), (1, False, False)])
+def test_what_the_loop_told_counts_while_it_goes_on(
+    tmp_path: Path, age: int, present: bool, known: bool
+) -> None:
+    directory = configuration.node_directory(str(tmp_path))
+    told = {"at": int(time.time()) - age}
+    presence = locks.Presence(directory, state_files.FABRIC_LOCK)
+    if not present:
+        presence.close()
+    (Path(directory) / state_files.FABRIC_STATE).write_text(json.dumps(told))
+    assert metrics.of_fabric(str(tmp_path)) == (told if known else None)
 
 
 def test_each_link_has_its_own_promises() -> None:

@@ -22,7 +22,7 @@ SELECTED = re.compile(r"\b(concorde_[a-z_]+)(?:\{([^}]*)\})?(\[\w+\])?")
 SHOWN = re.compile(r"\{\{\s*(?:\$labels\.)?(\w+)\s*\}\}")
 # What a scraper adds, and what an alarm's text knows besides labels.
 BESIDES = {"instance", "job"}
-LABELS = {"version", "network", "namespace", "pod", "port", "at", "device", "class", "kind"}
+LABELS = {"version", "network", "namespace", "pod", "port", "at", "device", "class", "kind", "reason"}
 
 
 def there() -> set[str]:

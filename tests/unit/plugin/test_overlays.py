@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import base64
 import io
 import json
+import re
 import shutil
 import subprocess
 from pathlib import Path
@@ -11,7 +13,10 @@ from typing import Any
 
 import pytest
 from concorde import installation
+from concorde.cni import CniError
 from concorde.configuration import Configuration
+from concorde.enforcements import fabric
+from concorde.fabric import keys
 from concorde.node import uplinks
 from concorde.node.settings import Settings
 from ruamel.yaml import YAML
@@ -21,7 +26,8 @@ from tests import debian13
 from tests.paths import ROOT
 
 DEPLOY = ROOT / "plugin" / "deploy"
-OVERLAYS = ("pod", "node", "chain")
+PAGE = ROOT / "docs" / "howto" / "administer.md"
+OVERLAYS = ("pod", "node", "fabric", "chain")
 CANARY = {"concorde.contmec.dev/canary": "true"}
 Rendered = dict[tuple[str, str], Any]
 
@@ -92,7 +98,32 @@ def test_by_a_kustomize_of_today(tmp_path: Path) -> None:
     hold([str(kustomize), "build"], tmp_path)
 
 
-@pytest.mark.parametrize("overlay", ["pod", "node"])
+def test_the_page_makes_the_secret_that_the_installer_mounts(tmp_path: Path) -> None:
+    try:
+        kubectl = binaries.find().path("kubectl")
+    except LookupError as error:
+        pytest.skip(str(error))
+    (line,) = re.findall(r"`(kubectl [^`]* create secret [^`]*)`", PAGE.read_text())
+    done = subprocess.run(
+        ["bash", "-c", f"{line} --dry-run=client --output=json"],
+        env={"PATH": f"{kubectl.parent}:/usr/bin:/bin", "HOME": str(tmp_path)},
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0, done.stderr
+    secret = json.loads(done.stdout)
+    daemons = plain()["DaemonSet", "concorde"]
+    (mounted,) = [one for one in daemons["spec"]["template"]["spec"]["volumes"] if one["name"] == "fabric"]
+    metadata = secret["metadata"]
+    assert (metadata["namespace"], metadata["name"]) == (
+        daemons["metadata"]["namespace"],
+        mounted["secret"]["secretName"],
+    )
+    (tmp_path / "key").write_bytes(base64.b64decode(secret["data"]["key"]))
+    assert len(keys.read(str(tmp_path / "key"))) == 64
+
+
+@pytest.mark.parametrize("overlay", ["pod", "node", "fabric"])
 def test_the_plugin_takes_each_overlays_network(overlay: str, monkeypatch: pytest.MonkeyPatch) -> None:
     text = (DEPLOY / "overlays" / overlay / "concorde.conflist").read_text()
     network = json.loads(text)
@@ -100,6 +131,9 @@ def test_the_plugin_takes_each_overlays_network(overlay: str, monkeypatch: pytes
     assert plugin["enforcement"] == overlay
     Configuration({**plugin, "name": network["name"]})
     assert "capacity" not in plugin
+    if overlay == "fabric":  # nobody but who installs it knows that
+        with pytest.raises(CniError, match=r"^fabric\.nodes: must be a list of 1 to 16 networks"):
+            fabric.on_uplink(Configuration({**plugin, "name": "net", "uplink": "lo", "capacity": "1G"}))
     if overlay == "node":
         monkeypatch.setattr(uplinks, "mtu", lambda name: 1500)
         monkeypatch.setattr(uplinks, "speed", lambda name: 25 * 10**9)
@@ -119,7 +153,7 @@ def test_the_plugin_takes_what_is_to_stand_behind_another_network() -> None:
 
 
 def test_the_overlays_differ_in_nothing_but_their_enforcement() -> None:
-    first, second = (DEPLOY / "overlays" / overlay / "kustomization.yaml" for overlay in ("pod", "node"))
-    assert first.read_text().replace("overlays/pod", "overlays/node") == second.read_text()
+    said = [DEPLOY / "overlays" / overlay / "kustomization.yaml" for overlay in ("pod", "node", "fabric")]
+    assert len({file.read_text().replace(f"overlays/{file.parent.name}", "") for file in said}) == 1
     default = json.loads(plain()["ConfigMap", "concorde"]["data"]["concorde.conflist"])
     assert json.loads((DEPLOY / "overlays" / "pod" / "concorde.conflist").read_text()) == default
