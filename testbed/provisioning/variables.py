@@ -181,6 +181,7 @@ def _cell(
             for one in _images(scenario, cluster, node, bundle)
         ],
         "plugin": _network_list(enforcement, cluster, node),
+        "agent": enforcement.description.agent,
         "kubeadm": _kubeadm(addressing, cluster, node, bundle),
         "vtep": addressing.vtep(cluster),
         "subnet_file": addressing.subnet_file(cluster),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import hashlib
 import os
+import re
 import signal
 import tempfile
 import threading
@@ -27,6 +28,7 @@ from testbed.supplies.bundle import Bundle
 from tests.paths import ROOT
 from tests.system.testbed import machines
 from tests.system.testbed.machines import USER, Machines
+from tests.waiting import until
 
 SOME_OF_SITE = """
 - name: Some of site.yml
@@ -39,9 +41,23 @@ SOME_OF_SITE = """
       ansible.builtin.command: sleep 60
       when: slow | default(false)
     - name: Make the directories of settings
-      ansible.builtin.file: {path: "{{ settings }}/{{ item.cluster }}", state: directory, mode: "0755"}
+      ansible.builtin.file: {path: "{{ settings }}/{{ item.cluster }}/net.d", state: directory, mode: "0755"}
       loop: "{{ cells }}"
   roles: [programs]
+  tasks:
+    - name: Keys of agents
+      ansible.builtin.include_role: {name: plugin, tasks_from: keys}
+    - name: Configure the pods' network of each cluster
+      ansible.builtin.copy:
+        content: "{{ item.plugin | string }}"
+        dest: "{{ settings }}/{{ item.cluster }}/net.d/{{ item.network }}.conflist"
+        mode: "0644"
+      loop: "{{ cells }}"
+    - name: The agents' unit, for which there is no systemd
+      ansible.builtin.template:
+        src: "{{ playbook_roles }}/plugin/templates/concorde-agent@.service.j2"
+        dest: "{{ settings }}/unit"
+        mode: "0644"
 """
 
 
@@ -49,7 +65,8 @@ SOME_OF_SITE = """
 def there(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Machines]:
     machines.require()
     with Machines(
-        load(ROOT / "scenarios" / "kubernetes.yaml"), tmp_path_factory.mktemp("machines")
+        load(ROOT / "scenarios" / "kubernetes.yaml", ["enforcement=fabric", "underlay.rate=10G"]),
+        tmp_path_factory.mktemp("machines"),
     ).lent() as up:
         yield up
 
@@ -80,6 +97,7 @@ def hosts(there: Machines, tmp_path_factory: pytest.TempPathFactory) -> dict[str
         "settings": "/run/settings",
         "plugin_archive": str(pack_plugin(directory)),
         "cell_program": str(cell.__file__),
+        "playbook_roles": str(ROOT / "playbooks" / "roles"),
         "ansible_remote_tmp": "/run/scratch",
     }
     return made
@@ -101,6 +119,30 @@ def test_a_second_run_changes_nothing(there: Machines, playbook: Path, hosts: di
         assert node.run(["cat", "/run/home/bin/kubelet"]).stdout == "bin/kubelet"
         answer = node.run(["/run/home/cni/concorde"], env={"CNI_COMMAND": "VERSION"}, stdin="{}", check=False)
         assert "supportedVersions" in answer.stdout
+
+
+@pytest.mark.long(one_in=0)
+def test_a_clusters_machines_have_one_key_and_their_unit_runs_an_agent(
+    there: Machines, playbook: Path, hosts: dict[str, Any], tmp_path: Path
+) -> None:
+    provision.run(playbook, hosts, silent)
+    ((cluster, own),) = there.scenario.clusters.items()
+    key = f"/run/settings/{cluster}/fabric.key"
+    (its,) = {there.nodes[name].run(["cat", key]).stdout for name in own.nodes}
+    assert re.fullmatch(r"[0-9a-f]{64}", its)
+    node, out = there.nodes[own.workers[0]], tmp_path / "out"
+    assert node.run(["stat", "--format=%a", key]).stdout == "600\n"
+    unit = node.run(["cat", "/run/settings/unit"]).stdout.replace("%i", cluster)
+    said = dict(re.findall(r"^(\w+)=(.*)$", unit, re.MULTILINE))
+    reading = said["StandardInput"].removeprefix("file:")
+    agent = node.start(
+        ["sh", "-c", f'exec {said["ExecStart"]} <"{reading}"'], stdout=out, stderr=tmp_path / "err"
+    )
+    try:
+        until(lambda: "agent: takes part in the fabric" in out.read_text(), out.read_text)
+    finally:
+        agent.kill()
+    node.run(["rm", "-r", "/run/concorde"])
 
 
 @pytest.mark.long(one_in=0)
