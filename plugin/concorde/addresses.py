@@ -70,10 +70,10 @@ def parse_subnet(text: str) -> Subnet:
 
 def parse(text: str) -> int:
     """A dotted address as an integer. Raises ValueError."""
-    parts = text.split(".")
-    if len(parts) != 4 or not all(_is_decimal(part, 3) and int(part) <= 255 for part in parts):
-        raise ValueError("is not an IPv4 address")
-    return int.from_bytes(bytes(map(int, parts)), "big")
+    try:
+        return int.from_bytes(sockets.inet_pton(sockets.AF_INET, text), "big")
+    except (OSError, ValueError):
+        raise ValueError("is not an IPv4 address") from None
 
 
 def dotted(address: int) -> str:

@@ -211,16 +211,16 @@ class Node:
     def round(self, now: float) -> float:
         """Look, tell and divide; how long until the next time (seconds)."""
         self._reported = self._sending.look(now)
-        for node in self._reported:
-            self._report(node, now)
-        if self._reported:
+        told = [addresses.dotted(node) for node in self._reported]
+        if told:
             self._active_at = now
         elif now - self._greeted_at > _GREETS:
             self._greeted_at = now
-            for node in self._tree.peers:
-                self._report(node, now)
+            told = [addresses.dotted(node) for node in self._tree.peers]
         self._measure(now)
         self._divide(now)
+        for node in {*told, *self._granted}:
+            self._tell(node, node in told, node in self._granted, now)
         self._sending.expire(now)
         if now - self._told_at >= _TELLS:
             self._told_at = now
@@ -231,11 +231,16 @@ class Node:
             return _NAP
         return _SHORT if self._downlink.hurries(now) else _ROUND
 
-    def _report(self, node: int, now: float) -> None:
-        self._tell(node, messages.REPORT, messages.report(self._reported.get(node, {})), now)
-
-    def _tell(self, node: int, kind: int, body: bytes, now: float) -> None:
-        self._talk.tell(addresses.dotted(node), kind, body, now, self._sending.class_of(node, now))
+    def _tell(self, node: str, reports: bool, grants: bool, now: float) -> None:
+        """Say to a node what waits for it here, what it may send, or both."""
+        number = addresses.parse(node)
+        kind, body = messages.REPORT, messages.report(self._reported.get(number, {})) if reports else b""
+        if grants:
+            granted = messages.grant(self._granted[node], peers.LEASE / 1000)
+            kind, body = (
+                (messages.BOTH, messages.both(body, granted)) if reports else (messages.GRANT, granted)
+            )
+        self._talk.tell(node, kind, body, now, self._sending.class_of(number, now))
 
     def _measure(self, now: float) -> None:
         """What came since, by node."""
@@ -248,23 +253,22 @@ class Node:
     def _divide(self, now: float) -> None:
         self._divided_at = now
         self._granted = self._downlink.divide(now)
-        for node, ceilings in self._granted.items():
-            body = messages.grant(ceilings, peers.LEASE / 1000)
-            self._tell(addresses.parse(node), messages.GRANT, body, now)
 
     def hear(self, now: float) -> None:
         """Take in what other nodes say; a promise that wakes is not kept waiting for the next round."""
         woke = False
         for node, message in self._talk.heard(now):
-            if message.kind == messages.REPORT:
+            if message.kind == messages.HELLO:  # it could not tell whether our last message was of now
+                self._tell(node, True, False, now)
+            if message.kind in (messages.REPORT, messages.BOTH):
                 self._active_at = now if message.claims else self._active_at
                 woke = self._downlink.report(node, message.claims, now) or woke
-            elif message.kind == messages.GRANT:
+            if message.kind in (messages.GRANT, messages.BOTH):
                 self._obey(addresses.parse(node), message, now)
-            else:  # it could not tell whether our last message was of now
-                self._report(addresses.parse(node), now)
         if woke and now - self._divided_at >= _BETWEEN:
             self._divide(now)
+            for node in self._granted:
+                self._tell(node, False, True, now)
 
     def _obey(self, node: int, message: messages.Message, now: float) -> None:
         try:

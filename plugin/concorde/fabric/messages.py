@@ -36,7 +36,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping
 
-HELLO, REPORT, GRANT = 0, 1, 2
+HELLO, REPORT, GRANT, BOTH = 0, 1, 2, 3
 MOST_BYTES = 1400
 # Parts of a message: room for 900 claims, or 2,000 ceilings. A node has 250 pods.
 MOST_PARTS = 16
@@ -58,6 +58,7 @@ _KEY, _MAC = 4, 16
 _CLAIM = struct.Struct("!H?QQI")  # class, limited, guarantee, rate (bits per second), waiting (bytes)
 _CEILING = struct.Struct("!HQ")  # class, bits per second
 _LASTS = struct.Struct("!H")  # milliseconds
+_LENGTH = struct.Struct("!H")  # of a grant before a report (bytes)
 _MOST_RATE, _MOST_WAITING = 2**64 - 1, 2**32 - 1
 _UNKNOWN = bytes(8), 0  # what is said of a peer that was not heard yet
 _MARK = 0.05  # between two sequences whose time of sending is known (seconds)
@@ -97,6 +98,11 @@ def grant(ceilings: Mapping[int, float], lasts: float) -> bytes:
     """A grant's body: the receiver of the message may send so much for `lasts` seconds."""
     rates = (_CEILING.pack(minor, int(min(rate, _MOST_RATE))) for minor, rate in ceilings.items())
     return _LASTS.pack(min(round(lasts * 1000), 2**16 - 1)) + b"".join(rates)
+
+
+def both(reported: bytes, granted: bytes) -> bytes:
+    """The body of what is a report and a grant: a datagram costs more than what it says."""
+    return _LENGTH.pack(len(granted)) + granted + reported
 
 
 class Channel:
@@ -181,7 +187,7 @@ class Channel:
         boot, sequence, our_boot, our_sequence, part, parts, keys = rest
         begin = _HEAD.size + keys * (_KEY + _MAC)
         fits = part < parts <= MOST_PARTS and 0 < keys <= MOST_KEYS and begin <= len(datagram)
-        if magic != _MAGIC or version != _VERSION or kind > GRANT or not fits:
+        if magic != _MAGIC or version != _VERSION or kind > BOTH or not fits:
             raise _RefusedError("malformed")
         address = self._address(peer)
         shown = self._shown(address, datagram, keys)
@@ -306,18 +312,22 @@ class _Peer:
 
 def _decoded(kind: int, body: bytes) -> Message:
     message = Message(kind)
+    reported, granted = (body, b"") if kind == REPORT else (b"", body)
     try:
-        if kind == REPORT:
-            message.claims = {
-                minor: Claim(guarantee, rate, waiting, limited)
-                for minor, limited, guarantee, rate, waiting in _CLAIM.iter_unpack(body)
-            }
-        elif kind == GRANT:
-            (lasts,) = _LASTS.unpack_from(body)
-            message.lasts = lasts / 1000
-            message.ceilings = dict(_CEILING.iter_unpack(body[_LASTS.size :]))
-        elif body:
+        if kind == BOTH:
+            (length,) = _LENGTH.unpack_from(body)
+            end = _LENGTH.size + length
+            granted, reported = body[_LENGTH.size : end], body[end:]
+        if kind == HELLO and body:
             raise _RefusedError("malformed")
+        if kind in (GRANT, BOTH):
+            (lasts,) = _LASTS.unpack_from(granted)
+            message.lasts = lasts / 1000
+            message.ceilings = dict(_CEILING.iter_unpack(granted[_LASTS.size :]))
+        message.claims = {
+            minor: Claim(guarantee, rate, waiting, limited)
+            for minor, limited, guarantee, rate, waiting in _CLAIM.iter_unpack(reported)
+        }
     except struct.error:
         raise _RefusedError("malformed") from None
     return message

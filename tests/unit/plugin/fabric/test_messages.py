@@ -8,7 +8,7 @@ from collections.abc import Iterable
 import pytest
 from concorde.fabric import messages
 from concorde.fabric.division import Claim, Downlink
-from concorde.fabric.messages import GRANT, HELLO, MOST_BYTES, REPORT, Channel, Message
+from concorde.fabric.messages import BOTH, GRANT, HELLO, MOST_BYTES, REPORT, Channel, Message
 
 from tests import cases
 
@@ -70,6 +70,10 @@ def test_a_report_and_a_grant_arrive_as_they_were_said() -> None:
     heard = one.hears(other, other.says(one, 0.1), 0.1)
     assert heard is not None
     assert (heard.kind, heard.ceilings, heard.lasts) == (GRANT, CEILINGS, 0.3)
+    body = messages.both(messages.report(claims), messages.grant(CEILINGS, 0.3))
+    heard = other.hears(one, one.says(other, 0.2, BOTH, body), 0.2)
+    assert heard is not None
+    assert (heard.claims.keys(), heard.ceilings, heard.lasts) == (claims.keys(), CEILINGS, 0.3)
 
 
 def test_what_has_no_room_in_a_message_is_as_much_as_has() -> None:
@@ -342,7 +346,7 @@ def test_whatever_one_with_the_key_says_nothing_is_raised() -> None:
         one.channel._boot, one.channel._sequence = chance.randbytes(8), chance.randrange(2**63)
         body = chance.randbytes(chance.choice([0, 2, 12, 23, 46, 2300, chance.randrange(5000)]))
         other.says(one, now)
-        for datagram in one.channel._sealed(B, chance.randrange(4), body, seen, now):
+        for datagram in one.channel._sealed(B, chance.randrange(5), body, seen, now):
             message = other.channel.open(A, datagram, now)
             if message is not None:
                 heard += 1
@@ -359,7 +363,10 @@ def test_whatever_one_with_the_key_says_nothing_is_raised() -> None:
         (GRANT, b""),
         (GRANT, b"123"),
         (GRANT, bytes(11)),
-        (3, b""),
+        (BOTH, b""),
+        (BOTH, messages.both(b"x", messages.grant(CEILINGS, 0.3))),
+        (BOTH, messages.both(messages.report({1: Claim()}), b"")),
+        (4, b""),
         (255, b""),
     ],
 )
