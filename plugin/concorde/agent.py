@@ -218,6 +218,7 @@ class Agent:
         if self._fabric is not None and self._fabric.answers in ready:
             self._fabric.finish()  # it has failed, and said why
             self._fabric = None
+            self._look_soon()
         if listening and self._listener is not None and self._listener.fileno() in ready:
             self._accept(self._listener)
         if self._changes is not None and self._changes.fileno() in ready:
@@ -248,11 +249,16 @@ class Agent:
         _drain(changes)
         self._changes_at = monotonic() + _REST_SECONDS
         self._hurry()
+        # Pods may have come since the last look: what there is now is needed, until a look says otherwise.
+        self._tables = list({*self._tables, *_tables()})
 
     def _hurry(self) -> None:
         """If a table of ours is missing, that does not wait for the minute."""
         if self._tables and not set(_tables()) >= set(self._tables):
-            self._due = min(self._due, self._begun + _TICK_SECONDS)
+            self._look_soon()
+
+    def _look_soon(self) -> None:
+        self._due = min(self._due, self._begun + _TICK_SECONDS)
 
     def _looked(self, answer: dict[str, Any]) -> None:
         self._look = None

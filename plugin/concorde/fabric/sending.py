@@ -9,6 +9,8 @@ Rates are bits per second of the wire.
 
 from __future__ import annotations
 
+from errno import ENOENT
+
 from .. import addresses, batches
 from ..configuration import node_directory
 from ..locks import NodeLock
@@ -109,7 +111,9 @@ class Sending:
         return {of(key): count for key, count in self._counters.look(name).items() if count}
 
     def _see(self, minors: set[int], elapsed: float) -> None:
-        samples = self._classes.read(minors)
+        samples = self._classes.read({htb.ROOT, *minors})
+        if samples.pop(htb.ROOT, None) is None:
+            raise OSError(ENOENT, "the tree has gone", self._tree.uplink)
         for minor, sample in samples.items():
             known = self._seen.get(minor)
             if known is None:
