@@ -22,11 +22,12 @@ from bench.analysis.next_steps import NextStep, NextStudy
 from bench.analysis.verdict import Outcome
 from bench.console.verb import Verb
 from bench.presentation.figures.sheet import PAGE, Sheet
-from bench.recording import atomic
+from bench.recording import atomic, requests
 from bench.recording.directory import BESIDE, CRATE, UNFINISHED, Recording
 from bench.recording.records import Request, StudyRequest
 from testbed.registry import KINDS
 from testbed.scenario import Scenario
+from testbed.scenario.enforcements import receiving
 from testbed.scenario.words import Part
 
 if TYPE_CHECKING:
@@ -349,3 +350,14 @@ def left_s(planned: Sequence[float], took: Sequence[float | None], number: int) 
         for plan, real in zip(planned[number:], took[number:], strict=True)
         if real is None
     )
+
+
+def untold(asked: StudyRequest, scenario: str, enforcement: str) -> list[str]:
+    """Return what leaves out what an enforcement cannot be told: what pods are promised to receive.
+
+    It is compared by what their senders were promised.
+    """
+    if enforcement in receiving():
+        return []
+    pods = requests.read(asked.case(scenario, asked.overrides)).pods
+    return [f"pods.{name}.ingress=null" for name, pod in pods.items() if pod.ingress is not None]

@@ -120,10 +120,12 @@ def shall_hold(scenario: Scenario) -> bool:
     """Tell whether a scenario's enforcement promises that its guarantees hold.
 
     Without a share of the links, only where the links have no rate: one that has may be full. Nobody shares
-    out the trunks of zones.
+    out the trunks of zones, and few what arrives at a node from several others.
     """
     kind = of(scenario)
     if not kind.promises or any(links.contested(scenario)):
+        return False
+    if "arrival" not in kind.claims and any(links.met(scenario)):
         return False
     return kind.shares_links or all(links.rate_of(scenario, node) is None for node in scenario.nodes)
 

@@ -101,6 +101,29 @@ def contested(scenario: Scenario) -> Iterator[str]:
             yield name
 
 
+def met(scenario: Scenario) -> Iterator[str]:
+    """Yield the nodes on whose link a promised flow arrives and other nodes can fill what it leaves.
+
+    They can if it, as promised, and all that they are said to send there meanwhile is more than the link
+    has. Who shares out the link that a flow leaves by does not see that.
+    """
+    for flow in scenario.flows:
+        promised = scenario.guarantee_of(flow)
+        source, destination = scenario.nodes_of(flow)
+        if promised is None or source == destination:
+            continue
+        others = [
+            _known(other.rate)
+            for other in scenario.traffic
+            if scenario.nodes_of(other)[1] == destination
+            and scenario.nodes_of(other)[0] not in (source, destination)
+            and other.start < flow.end
+            and flow.start < other.end
+        ]
+        if others and promised + sum(others) > _known(rate_of(scenario, destination)):
+            yield destination
+
+
 def _trunks(scenario: Scenario, source: str, destination: str) -> tuple[Link, ...]:
     """Return the trunks between two nodes: two, or none."""
     here, there = scenario.nodes[source].zone, scenario.nodes[destination].zone

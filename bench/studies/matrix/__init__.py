@@ -17,7 +17,7 @@ VERB = study_verb(
     choice(
         "enforcement",
         MANY,
-        "none, bandwidth, pod, node; may be repeated (default: all)",
+        "none, bandwidth, pod, node, or any other network; may be repeated (default: these)",
         values.networks,
     ),
     choice("repetitions", 1, "of each cell, in blocks: every cell once, in a random order"),

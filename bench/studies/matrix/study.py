@@ -16,10 +16,10 @@ from bench.recording.directory import Recording
 from bench.recording.records import StudyRequest
 from bench.studies.matrix import VERB
 from bench.studies.matrix.index import ENFORCEMENTS, Matrix, MatrixCase, read
-from bench.studies.study import Case, Drawn, Promised, Study, Visit, blocks, number
+from bench.studies.study import Case, Drawn, Promised, Study, Visit, blocks, number, untold
 from testbed import assembly
 from testbed.scenario import ScenarioError
-from testbed.scenario.enforcements import receiving, shall_hold
+from testbed.scenario.enforcements import shall_hold
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -130,20 +130,9 @@ def _seed(asked: StudyRequest) -> int:
     return number(asked, "seed", range(2**32)) or 0
 
 
-def _untold(asked: StudyRequest, scenario: str, enforcement: str) -> list[str]:
-    """Return what leaves out what an enforcement cannot be told: what pods are promised to receive.
-
-    It is compared by what their senders were promised.
-    """
-    if enforcement in receiving():
-        return []
-    pods = requests.read(asked.case(scenario, asked.overrides)).pods
-    return [f"pods.{name}.ingress=null" for name, pod in pods.items() if pod.ingress is not None]
-
-
 def _case(asked: StudyRequest, scenario: str, name: str, enforcement: str) -> Case:
-    untold = _untold(asked, scenario, enforcement)
-    request = asked.case(scenario, (*asked.overrides, f"enforcement={enforcement}", *untold))
+    left_out = untold(asked, scenario, enforcement)
+    request = asked.case(scenario, (*asked.overrides, f"enforcement={enforcement}", *left_out))
     case = MatrixCase(scenario=name, enforcement=enforcement, recording=None)
     try:
         read = requests.read(request)

@@ -34,7 +34,7 @@ from bench.studies.promise.check import (
 )
 from bench.studies.promise.checks import ceiling, floor, latency, robust  # noqa: F401 - they register theirs
 from bench.studies.promise.index import GITHUB, INDEX, Promise, Result, Row, read
-from bench.studies.study import REQUEST, Case, Drawn, Promised, Study, chosen, left_s
+from bench.studies.study import REQUEST, Case, Drawn, Promised, Study, chosen, left_s, untold
 from testbed.assembly import orchestrator_kind
 from testbed.scenario import ScenarioError, enforcements
 from testbed.scenario.units import format_rate, parse_rate
@@ -265,7 +265,8 @@ def _case(ground: Ground, run: Run) -> Case:
     asked = ground.asked
     link = (f"underlay.rate={format_rate(ground.link_bps)}",) if asked.choices.get("link") else ()
     network = f"enforcement={ground.network}"
-    request = asked.case(run.scenario, (*run.settings, *link, network, *asked.overrides))
+    left_out = untold(asked, run.scenario, ground.network)
+    request = asked.case(run.scenario, (*run.settings, *link, *left_out, network, *asked.overrides))
     name, row = run.scenario.rpartition("/")[2], Row(scenario=run.scenario, settings=list(run.settings))
     try:
         return Case(name, request, requests.read(request), row)

@@ -63,7 +63,8 @@ def _received(**scenarios: str) -> Runs:
 
     def runs(ground: Ground) -> Mapping[str, Run]:
         half = format_rate(int(HALF * ground.link_bps))
-        received = (f"pods.receiver.ingress={half}",) if "arrival" in ground.claims else ()
+        told = ground.asked.choices.get("link") and "arrival" in ground.claims
+        received = (f"pods.receiver.ingress={half}",) if told else ()
         return {
             name: replace(run, settings=(*run.settings, *received))
             for name, run in _half(**scenarios)(ground).items()
