@@ -67,6 +67,7 @@ class Sending:
         self._classes = kernel.Classes(tree)
         self._counters = kernel.Counters()
         self._seen: dict[int, _Class] = {}
+        self._planted = False  # the first pod's is written down before the kernel has it
         self._at = 0.0
         self._last: dict[int, dict[int, float]] = {}  # when a node's class sent last, by both
         self._until: dict[int, float] = {}  # how long a node's grant to its class lasts
@@ -112,8 +113,10 @@ class Sending:
 
     def _see(self, minors: set[int], elapsed: float) -> None:
         samples = self._classes.read({htb.ROOT, *minors})
-        if samples.pop(htb.ROOT, None) is None:
+        root = samples.pop(htb.ROOT, None)
+        if root is None and self._planted:
             raise OSError(ENOENT, "the tree has gone", self._tree.uplink)
+        self._planted = root is not None
         for minor, sample in samples.items():
             known = self._seen.get(minor)
             if known is None:
