@@ -223,6 +223,26 @@ class Downlink:
             used += of_it
         return min(reserved, max(self.promised, used))
 
+    def _believed(self) -> dict[Sender, float]:
+        """Which part of their guarantees senders are given, where more is claimed than is promised here.
+
+        It is all of them, unless that leaves others less than what they may have been promised.
+        """
+        reserved = {
+            address: sum(known.reserved for known in sender.known.values())
+            for address, sender in self._senders.items()
+        }
+        if sum(reserved.values()) <= self.promised:
+            return {}
+        most = {address: min(its, self.promised) for address, its in reserved.items()}
+        usable, all_of_it = self.capacity * self.margin, sum(most.values())
+        believed = {}
+        for address, sender in self._senders.items():
+            claimed = sum(known.guarantee for known in sender.known.values() if known.awake)
+            left = max(usable - all_of_it + most[address], 0.0)
+            believed[address] = min(1.0, left / claimed) if claimed else 1.0
+        return believed
+
     def _parts(self, start: float, now: float) -> dict[tuple[Sender, int | None], float]:
         """What of the free rate each claim gets: best effort's have no number."""
         demands: dict[tuple[Sender, int | None], float] = {}
@@ -239,12 +259,14 @@ class Downlink:
         self, parts: Mapping[tuple[Sender, int | None], float], start: float, floor: float, now: float
     ) -> dict[Sender, dict[int, float]]:
         ceilings: dict[Sender, dict[int, float]] = {}
+        believed = self._believed()
         for address, sender in self._senders.items():
             part = max(parts.get((address, None), 0.0), floor)
             of_classes = sender.divided(part, start, now)
             for minor, known in sender.known.items():
                 if known.guarantee:
-                    of_classes[minor] = known.guarantee + parts.get((address, minor), 0.0)
+                    own = known.guarantee * believed.get(address, 1.0)
+                    of_classes[minor] = own + parts.get((address, minor), 0.0)
                 known.give(of_classes[minor], now)
             sender.granted = sum(of_classes.values())
             ceilings[address] = of_classes

@@ -461,3 +461,12 @@ def test_twenty_nodes_and_250_promises_leave_nothing_unused() -> None:
     assert link.rate(0.2, 0.4) >= 0.93 * GBIT
     promised = [one for (_, minor), one in link.classes.items() if minor == 16]
     assert min(link.rate(0.2, 0.4, one) for one in promised) >= 3e6
+
+
+def test_who_says_that_all_was_promised_to_it_leaves_others_what_was_promised_to_them() -> None:
+    link = Downlink(GBIT, promised=0.5 * GBIT)
+    for at in range(40):
+        liars = {number: Claim(GBIT, 400e6, 1 << 20) for number in (16, 17)}
+        ceilings = told(link, at * 0.01, a={16: hungry(0.5 * GBIT)}, b=liars, c={1: hungry()})
+    assert sum(ceilings["b"].values()) <= 0.52 * GBIT
+    assert ceilings["a"][16] >= 0.5 * GBIT * 0.94
