@@ -9,7 +9,7 @@ node's link, by the counters of its pods' interfaces, every 10 ms.
     stops    how long after a promised flow stops until the others have 0.95 of what they have without it
     many     a flow against 1, 10 and 100 of another pod, 0.45 of the link promised to each: of it
     rtt      of a promised small pod's packets, meanwhile
-    agent    processor time of each node's agent, of one core, beside each noise, and asleep
+    agent    processor time of each node's agent, of one core: beside noise, little traffic, and asleep
     change   of a running promise: how long it takes, lost packets, least 100 ms of promised pods, of promises
 
 Needs root or user namespaces, ping, and an idle machine.
@@ -276,9 +276,23 @@ def _spent(place: Place, directory: str) -> float:
     return sum(int(line.split()[0]) for line in shown.splitlines()) / 1e9
 
 
-def asleep(own: Lab, seconds: float = 15.0) -> dict[str, Any]:
+def asleep(own: Lab) -> dict[str, Any]:
     """What agents take while nothing is sent."""
     time.sleep(8)
+    return shares(own, 15)
+
+
+def talking(own: Lab) -> dict[str, Any]:
+    """What agents take while everybody sends a little: rounds alone, without others' packets in them."""
+    begin, share = time.monotonic() + READY_S, 0.005
+    for pod, to in (("promised", "receiver"), ("other-1", "sink"), ("other-2", "sink")):
+        own.send(pod, to, "tcp", share, begin, begin + 9)
+    time.sleep(READY_S + 1)
+    return shares(own, 8)
+
+
+def shares(own: Lab, seconds: float) -> dict[str, str]:
+    """What each node's agent takes of a core, from now on for so long."""
     before = processor(own)
     time.sleep(seconds)
     return {node: f"{100 * (at - before[node]) / seconds:.3f} %" for node, at in processor(own).items()}
@@ -344,6 +358,7 @@ def measured(told: argparse.Namespace) -> Iterator[dict[str, Any]]:
                 for noise in NOISES if "change" in told.rows else ():
                     yield line("change", noise, changes(own, noise, told.trials))
                 if "incast" in told.rows and own.testbed.agents:
+                    yield line("agent", "little", talking(own))
                     yield line("agent", "nothing", asleep(own))
                 for fault in own.testbed.check():
                     yield line("fault", "", fault)

@@ -123,6 +123,16 @@ def test_a_ceiling_that_nobody_could_grant_is_said_and_repaired(fabric: Testbed)
     assert fabric.check() == []
 
 
+def test_a_tree_that_has_gone_is_seen_by_the_loop_and_made_anew(fabric: Testbed) -> None:
+    node, own = fabric.nodes[SENDER], agent(fabric, SENDER)
+    with sending(fabric.pods["other-1"], fabric.pods["receiver"].address):
+        grows(lambda: sent(node, PEER))
+        node.run(["tc", "qdisc", "delete", "dev", "eth0", "root"])
+        until(lambda: "the tree has gone: 'eth0'" in node.run(["cat", f"{own.directory}/log"]).stdout)
+        grows(lambda: sent(node, PEER))
+    assert fabric.check() == []
+
+
 @pytest.mark.parametrize("to", [RECEIVER, "worker-01"], ids=["another", "its own"])
 def test_no_pod_speaks_to_an_agent(fabric: Testbed, to: str) -> None:
     pod, node = fabric.pods["promised"], fabric.nodes["worker-01"]
