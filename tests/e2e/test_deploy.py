@@ -6,11 +6,13 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -23,13 +25,17 @@ from testbed.clusters.kubeconfigs import NAMESPACE, Outside
 from testbed.kubernetes.worker import Cell
 from testbed.providers.netns.sandbox import Sandbox
 from testbed.supplies import binaries, images
-from tests.e2e.conftest import invoke, until
+from tests.e2e import versions
+from tests.e2e.conftest import PATIENCE_SECONDS, invoke, until
 from tests.leftovers import added, host_state
 from tests.paths import ROOT
 
 NAME = "e2e-deploy"
 NOBODY = 65534
 DEPLOY = ROOT / "plugin" / "deploy"
+PAGE = ROOT / "docs" / "howto" / "administer.md"
+KEY = 64 * "f"
+INGRESS = "concorde.contmec.dev/ingress-guarantee"
 DIRECTORY = "/run/kubernetes/a/cni"  # of a node's plugins and configurations
 SCENARIO = """
 name: small
@@ -120,17 +126,29 @@ class Existing:
             if condition["type"] == "Ready"
         ]
 
-    def install(self) -> None:
-        """Apply an overlay as kubectl renders it, with this cluster's directories."""
-        text = self.client.run("kustomize", str(DEPLOY / "overlays" / "pod")).stdout
+    def install(self, overlay: str = "pod") -> None:
+        """Apply an overlay as kubectl renders it, with this cluster's directories, link and nodes."""
+        text = self.client.run("kustomize", str(DEPLOY / "overlays" / overlay)).stdout
         for usual, here in (
             ("/opt/cni/bin", f"{DIRECTORY}/bin"),
             ("/etc/cni/net.d", f"{DIRECTORY}/net.d"),
             ("subnet.env", "subnet-a.env"),
             ("cni-concorde", "cni-a"),
+            ('"nodes": []}', '"nodes": ["192.168.56.0/24"]}, "uplink": "eth0", "capacity": "950M"'),
         ):
             text = text.replace(usual, here)
         self.client.run("apply", "--namespace=concorde", "--filename=-", stdin=text)
+
+    def uninstall(self) -> None:
+        """Have the installer take all away, where there is another network by which pods can be ended."""
+        other = '{"cniVersion": "0.4.0", "name": "other", "plugins": [{"type": "loopback"}]}'
+        for cell in self.cells:
+            cell.run(["tee", f"{DIRECTORY}/net.d/10-other.conflist"], stdin=other)
+        patch = (DEPLOY / "uninstall.yaml").read_text()
+        self.client.run("patch", "daemonset", "concorde", "--namespace=concorde", "--patch", patch)
+        until(lambda: self.started("uninstall"), self.words)
+        for cell in self.cells:
+            cell.run(["rm", f"{DIRECTORY}/net.d/10-other.conflist"])
 
     def installers(self) -> list[dict[str, Any]]:
         found: list[dict[str, Any]] = self.client.get("pods", "--namespace=concorde")["items"]
@@ -274,13 +292,37 @@ def test_a_cluster_gets_its_network_is_judged_and_gets_rid_of_it(existing: Exist
     assert surroundings["clusters"]["a"]["nodes"]["worker-01"]["name"] == "worker-01"
     assert NAMESPACE not in client.run("get", "namespaces").stdout
 
-    # The node's runtime must end its pods by some configuration: here is another one.
-    for cell in existing.cells:
-        other = '{"cniVersion": "0.4.0", "name": "other", "plugins": [{"type": "loopback"}]}'
-        cell.run(["tee", f"{DIRECTORY}/net.d/10-other.conflist"], stdin=other)
-    patch = (DEPLOY / "uninstall.yaml").read_text()
-    client.run("patch", "daemonset", "concorde", "--namespace=concorde", "--patch", patch)
-    until(lambda: existing.started("uninstall"), existing.words)
-    for cell in existing.cells:
-        cell.run(["rm", f"{DIRECTORY}/net.d/10-other.conflist"])
+    existing.uninstall()
     assert existing.shown() == before
+
+
+@pytest.mark.long(one_in=0)
+def test_a_fabrics_agents_get_their_key_when_it_is_made_and_it_goes_with_them(existing: Existing) -> None:
+    client = existing.client
+    until(lambda: existing.ready() == [False, False])
+    before = existing.shown()
+    existing.install("fabric")
+    until(lambda: existing.started("install"), existing.words)
+    until(lambda: existing.ready() == [True, True], existing.words)
+    until(
+        lambda: existing.words().count("agent: looks after this node") == len(existing.cells), existing.words
+    )
+
+    own = replace(client, namespace="default")
+    own.apply([versions.pod("receiver", "worker-01", {INGRESS: "20M"})])
+    events = ["get", "events", "--field-selector=involvedObject.name=receiver"]
+    until(lambda: "make the installer's Secret concorde-fabric" in own.run(*events).stdout)
+    (line,) = re.findall(r"`kubectl ([^`]* create secret [^`]*=)\"", PAGE.read_text())
+    client.run(*f"{line}{KEY}".split())
+    until(lambda: own.get("pod", "receiver")["status"]["phase"] == "Running", existing.words)
+    until(lambda: existing.words().count("agent: takes part in the fabric") == len(existing.cells))
+    for cell in existing.cells:
+        assert cell.run(["cat", "/run/concorde/concorde/fabric.key"]).stdout == KEY
+
+    own.delete_pod("receiver", wait=False)
+    until(lambda: is_empty(existing.cells[0]))
+    existing.uninstall()
+    delete = ["delete", "--namespace=concorde", f"--filename={DEPLOY / 'manifests'}"]
+    client.run(*delete, timeout=PATIENCE_SECONDS)
+    assert existing.shown() == before
+    assert client.run("get", "secrets", "--all-namespaces").stdout.count("concorde-fabric") == 0
