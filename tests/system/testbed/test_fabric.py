@@ -77,6 +77,10 @@ def ledger(node: Place) -> Any:
     return node.run(["/usr/bin/python3", "-IS", f"{BUILT_PLUGIN}/concorde", "ledger", "--json"]).json()
 
 
+def metrics(node: Place) -> str:
+    return node.run(["/usr/bin/python3", "-IS", f"{BUILT_PLUGIN}/concorde", "metrics"]).stdout
+
+
 def agent(testbed: Testbed, node: str) -> Component:
     assert testbed.agents is not None
     (found,) = [one for one in testbed.agents.components if one.place.name == node]
@@ -96,10 +100,15 @@ def test_what_goes_to_a_node_has_its_class_which_ends_with_the_agent(fabric: Tes
         (tree,) = ledger(node)["trees"]
         address = str(fabric.addressing.address(RECEIVER))
         assert tree["fabric"]["nodes"] == {address: PEER}
-        assert state(node)["nodes"] == {address: PEER}
+        until(lambda: state(node)["nodes"] == {address: PEER})  # it tells so once a second
         until(lambda: str(fabric.addressing.address(SENDER)) in state(fabric.nodes[RECEIVER])["granted"])
+        told = metrics(node)
+        assert 'concorde_fabric_agent{device="eth0"} 1\n' in told
+        assert f'concorde_fabric_ceil_bits_per_second{{device="eth0",class="{PEER}"}} ' in told
+        assert 'concorde_fabric_refused_messages_total{device="eth0",reason="key"} 0\n' in told
         own = agent(fabric, SENDER)
         own.kill()
+        assert 'concorde_fabric_agent{device="eth0"} 0\n' in metrics(node)
         until(lambda: not leads(node))
         grows(lambda: sent(node, SAFE))
         own.start()
