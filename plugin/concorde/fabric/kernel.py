@@ -6,11 +6,11 @@ Source: linux/rtnetlink.h, linux/gen_stats.h; net/sched/sch_api.c, tc_ctl_tclass
 
 from __future__ import annotations
 
-from struct import pack, unpack_from
+from struct import unpack_from
 
 from edge import netlink as nl
 
-from .. import addresses, batches, rtnetlink
+from .. import batches, rtnetlink
 from ..node import htb, nfnetlink
 from ..rtnetlink import NO_SUCH_THING
 
@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from ..node.records import Tree
 
 _BASIC, _QUEUE = 1, 3  # TCA_STATS_*
-_SIOCGIFADDR = 0x8915  # linux/sockios.h
 _MAJOR = int(htb.MAJOR.rstrip(":"), 16) << 16
 _AT_ONCE = 64  # questions before their answers are read, which must find room in the socket's buffer
 _ANSWER = 1 << 13  # bytes; more room costs more time than the question
@@ -119,15 +118,3 @@ def node_and_class(key: bytes) -> tuple[int, int]:
 def node(key: bytes) -> int:
     """A node's address, of a key that begins with it."""
     return int.from_bytes(key[:4], "big")
-
-
-def address_of(device: str) -> str:
-    """The first IPv4 address of a device, dotted (netdevice(7), SIOCGIFADDR). Raises OSError."""
-    import fcntl
-
-    asked = nl.by_device()
-    try:
-        answer = fcntl.ioctl(asked.fileno(), _SIOCGIFADDR, pack("16s24x", device.encode()))
-    finally:
-        asked.close()
-    return addresses.dotted(int.from_bytes(answer[20:24], "big"))

@@ -18,7 +18,7 @@ from .. import addresses, files, state_files, strict_json
 from ..cni import CniError, in_words, write
 from ..configuration import node_directory
 from ..locks import Presence
-from ..node import ledger, peers
+from ..node import ledger, peers, uplinks
 from ..node.records import EGRESS, INGRESS, of_tree, promised
 from ..tools import CommandError
 from . import kernel, keys, messages, waking
@@ -176,7 +176,7 @@ class Node:
     ) -> None:
         """`clusters` are their keys. Raises OSError if its uplink is missing, or has no address."""
         self._directory = node_directory(state)
-        self._own = kernel.address_of(tree.uplink)
+        self._own = addresses.dotted(uplinks.address(tree.uplink))
         self._talk = Talk(self._own, fabric.port, clusters)
         self._sending = Sending(state, tree, entries)
         self._sending.begin()

@@ -15,6 +15,7 @@ from .. import addresses, batches
 from ..configuration import node_directory
 from ..locks import NodeLock
 from ..node import htb, peers
+from ..node.kernel import is_fair
 from ..node.ledger import Ledger
 from . import kernel
 from .division import Claim
@@ -71,9 +72,8 @@ class Sending:
         self._at = 0.0
         self._last: dict[int, dict[int, float]] = {}  # when a node's class sent last, by both
         self._until: dict[int, float] = {}  # how long a node's grant to its class lasts
-        self._excess: dict[
-            int, dict[int, tuple[int, float]]
-        ] = {}  # of a promised class, by node: ceil, until
+        # Of a promised class, by node: what that grants, and how long.
+        self._excess: dict[int, dict[int, tuple[int, float]]] = {}
         self.update(tree, entries)
 
     def update(self, tree: Tree, entries: list[Entry]) -> None:
@@ -199,7 +199,7 @@ class Sending:
             book.close()
             self._tree.peers[node] = minor
             if minor not in self._classes.read([minor]):
-                batches.run("tc", htb.add_class(self._tree, minor, 0))
+                batches.run("tc", htb.add_class(self._tree, minor, 0, fair=is_fair(self._tree)))
         return minor
 
     def _settle(self, minor: int, now: float) -> None:

@@ -36,7 +36,7 @@ def enter(tree: Tree | None, entry: Entry, total: int) -> None:
     """
     tc = ""
     if tree is not None:
-        fair = _is_fair(tree)
+        fair = is_fair(tree)
         tc = htb.change_rest(tree, htb.default_rate(tree, total)) if entry.rate else ""
         tc += "".join(htb.add_class(tree, minor, total, entry, fair) for minor in htb.minors(entry))
     overlays = tunnels.read([tree] if tree else [])
@@ -58,7 +58,7 @@ def change(tree: Tree, before: Entry, after: Entry, total: int) -> None:
     may then have done half of it.
     """
     assert after.minor is not None
-    own = htb.change_class(tree, after, _is_fair(tree), new=not before.rate)
+    own = htb.change_class(tree, after, is_fair(tree), new=not before.rate)
     rest = htb.change_rest(tree, htb.default_rate(tree, total))
     former, wanted = tables.elements(before), tables.elements(after)
     nft = tables.change("delete", [one for one in former if one not in wanted])
@@ -66,7 +66,7 @@ def change(tree: Tree, before: Entry, after: Entry, total: int) -> None:
     batches.run_all(("tc", rest + own if after.rate > before.rate else own + rest), ("nft", nft))
 
 
-def _is_fair(tree: Tree) -> bool:
+def is_fair(tree: Tree) -> bool:
     """Whether flows take turns in the tree's queues; of all, that of control traffic tells. Raises OSError.
 
     That the kernel is able to says repair(), which made the tree: asking that might load a module each time.

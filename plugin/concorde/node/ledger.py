@@ -198,10 +198,6 @@ class Ledger(Database):
         query = "SELECT address, minor FROM peer WHERE uplink = ?"
         return dict(self._database.execute(query, (tree.uplink,)))
 
-    def drop_peer(self, tree: Tree, address: int) -> None:
-        """Forget the class of what goes to a node. To be called within a transaction."""
-        self._database.execute("DELETE FROM peer WHERE uplink = ? AND address = ?", (tree.uplink, address))
-
     def tree_of(self, entry: Entry) -> Tree | None:
         """The tree that has an entry's classes."""
         return next((tree for tree in self.trees() if tree.key == entry.tree), None)

@@ -15,6 +15,8 @@ Changes are `ip -batch` text.
 
 from __future__ import annotations
 
+import sys
+
 from edge import netlink
 
 from .. import rtnetlink
@@ -30,7 +32,7 @@ _UNKNOWN = 0xFFFFFFFF  # SPEED_UNKNOWN
 # What drivers without a wire tell, whatever is beneath (drivers/net/veth.c; tun.c, formerly 10). Of tun
 # another speed counts: somebody has set it.
 _MADE_UP = {"veth": (10_000,), "tun": (10, 10_000)}  # Mbit/s
-_SIOCGIFMTU = 0x8921  # linux/sockios.h
+_SIOCGIFMTU, _SIOCGIFADDR = 0x8921, 0x8915  # linux/sockios.h
 MOST_WAITING = 3  # packets for each address
 MOST_SEGMENTS = 1  # of a packet
 
@@ -52,15 +54,25 @@ def default_device(lines: Iterable[str]) -> str | None:
 
 def mtu(name: str) -> int:
     """The MTU (bytes) of a device. Raises OSError."""
+    return int.from_bytes(_asked(name, _SIOCGIFMTU)[16:20], sys.byteorder, signed=True)
+
+
+def address(name: str) -> int:
+    """The first IPv4 address of a device. Raises OSError."""
+    return int.from_bytes(_asked(name, _SIOCGIFADDR)[20:24], "big")
+
+
+def _asked(name: str, what: int) -> bytes:
+    """What the kernel says of a device: struct ifreq, whose answer follows the name's 16 bytes."""
+    # Only here: where nothing is left to be asked, no call pays for these.
     import fcntl
-    from struct import pack, unpack_from
+    from struct import pack
 
     descriptor = netlink.by_device()
     try:
-        answer = fcntl.ioctl(descriptor.fileno(), _SIOCGIFMTU, pack("16s24x", name.encode()))
+        return fcntl.ioctl(descriptor.fileno(), what, pack("16s24x", name.encode()))
     finally:
         descriptor.close()
-    return int(unpack_from("16xi", answer)[0])
 
 
 def speed(name: str) -> int | None:
