@@ -165,6 +165,7 @@ def test_who_has_another_key_is_granted_nothing_and_counted(fabric: Testbed, tmp
     own.kill()
     node.run(["tee", key], stdin="f" * 64)
     own.start()
+    until(lambda: not leads(node))  # what the agent before was granted
     before = sent(node, PEER)
     with sending(fabric.pods["other-1"], fabric.pods["receiver"].address):
         grows(lambda: sent(node, SAFE))
