@@ -1,5 +1,6 @@
 """What all tests share."""
 
+import gc
 import os
 import signal
 import sys
@@ -23,6 +24,17 @@ UNIT = ROOT / "tests" / "unit"
 
 # Modules read it as they are imported, and xdist's processes inherit it: all of a run have one seed.
 os.environ.setdefault(cases.SEED, str(cases.of_commit()))
+
+
+# Half of what it takes to collect thousands of tests would go into looking for garbage among them.
+gc.disable()
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtestloop() -> None:
+    """Look for garbage again, but among what tests make, and not among themselves."""
+    gc.freeze()
+    gc.enable()
 
 
 def pytest_report_header() -> str:
