@@ -19,6 +19,7 @@ from bench.console.statuses import MEANINGS
 from docs.parts import figures
 from docs.parts import site as parts
 from testbed.scenario import render_schema
+from tests import once
 from tests.pages import PAGES
 from tests.paths import ROOT
 
@@ -34,13 +35,15 @@ def known(site: Path) -> dict[Path, Page]:
 @pytest.fixture(scope="module")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Build the site once for all these tests; its figures are drawn by ``./invokew docs`` alone."""
-    to = tmp_path_factory.mktemp("site")
+    return once.made(tmp_path_factory, "site", _build)
+
+
+def _build(to: Path) -> None:
     done = subprocess.run(
         [sys.executable, "-m", "sphinx", "-q", "-n", "-W", "--keep-going", "-c", "docs", ".", str(to)],
         cwd=ROOT, capture_output=True, text=True, check=False, timeout=300,
     )  # fmt: skip
     assert (done.returncode, done.stderr) == (0, "")
-    return to
 
 
 class Page(HTMLParser):
