@@ -25,7 +25,6 @@ UNIT = ROOT / "tests" / "unit"
 # Modules read it as they are imported, and xdist's processes inherit it: all of a run have one seed.
 os.environ.setdefault(cases.SEED, str(cases.of_commit()))
 
-
 # Half of what it takes to collect thousands of tests would go into looking for garbage among them.
 gc.disable()
 
@@ -55,7 +54,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
     Of tests marked ``long(one_in=N)``, ``./invokew test`` runs each N-th case, or with 0 none, and
     ``./invokew test.long`` its share of all - or, if they are ``counted``, all with a share of their count.
-    What is named on the command line is run.
+    ``test`` with a share does both, and has no test twice. What is named on the command line is run.
     """
     if hypothesis := sys.modules.get("hypothesis"):
         for item in items:
@@ -66,13 +65,14 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
             item.add_marker(pytest.mark.timeout(cases.most_seconds()))
     if any("::" in argument for argument in config.args):
         return
-    wanted = set(cases.shard(_wanted(items)))
+    some = config.option.markexpr.partition(" ")[0] in ("long", "alone")
+    wanted = set(cases.shard(_wanted(items, each_nth=not (some and cases.share()))))
     if left_out := [item for item in items if item not in wanted]:
         config.hook.pytest_deselected(items=left_out)
         items[:] = [item for item in items if item in wanted]
 
 
-def _wanted(items: list[pytest.Item]) -> list[pytest.Item]:
+def _wanted(items: list[pytest.Item], each_nth: bool) -> list[pytest.Item]:
     usual: list[pytest.Item] = []
     part: list[pytest.Item] = []
     by_turns: list[pytest.Item] = []
@@ -85,10 +85,12 @@ def _wanted(items: list[pytest.Item]) -> list[pytest.Item]:
             (by_turns if item.get_closest_marker("by_turns") else usual).append(item)
             continue
         test, one_in = item.nodeid.partition("[")[0], mark.kwargs["one_in"]
-        if cases.share():
-            (usual if mark.kwargs.get("counted") else part).append(item)
-        elif one_in and number[test] % one_in == 0:
+        if (each_nth and one_in and number[test] % one_in == 0) or (
+            cases.share() and mark.kwargs.get("counted")
+        ):
             usual.append(item)
+        elif cases.share():
+            part.append(item)
         number[test] += 1
     return [*usual, *cases.chosen(part), *cases.whose_turn_it_is(by_turns)]
 

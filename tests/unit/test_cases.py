@@ -132,6 +132,18 @@ def collected(directory: Path, *arguments: str, **variables: str) -> str:
     ).stdout  # fmt: skip
 
 
+@pytest.mark.parametrize(
+    ("asked", "chosen"), [([], "3/9"), (["-m", "not alone"], "6/9"), (["-m", "long and not alone"], "4/9")]
+)
+def test_with_a_share_each_nth_case_is_tried_beside_it_and_no_case_twice(
+    asked: list[str], chosen: str, tmp_path: Path
+) -> None:
+    share = {cases.LONG: "50"} if asked else {}
+    assert f"{chosen} tests collected" in collected(
+        tmp_path, "test_some.py", "--collect-only", "-q", *asked, **share
+    )
+
+
 @pytest.mark.long(one_in=0)
 def test_what_fails_is_said_with_the_command_that_repeats_it(tmp_path: Path) -> None:
     told = collected(tmp_path, "test_some.py")
