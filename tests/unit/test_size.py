@@ -8,13 +8,13 @@ import pytest
 
 from tests.paths import ROOT
 
-# 15 MiB: what addresses, services and zones brought filled the 15,000,000 bytes that the project was cut
-# down to; devices, their operator and the recordings of their study come on top.
-MOST_BYTES = 15 * 2**20
+# 16 MiB: what addresses, services and zones brought filled the 15,000,000 bytes that the project was cut
+# down to; devices and promises that arrive come on top, and the recordings of both.
+MOST_BYTES = 16 * 2**20
 LARGEST = 5  # files that a failure names
 
 
-def test_a_clone_is_at_most_15_mib_of_files() -> None:
+def test_a_clone_is_at_most_16_mib_of_files() -> None:
     listed = subprocess.run(["git", "-C", str(ROOT), "ls-files", "-z"], capture_output=True, check=False)
     if listed.returncode:
         pytest.skip("nothing says what is committed: no git, or no checkout")
