@@ -5,8 +5,8 @@ has waiting, and it answers with a ceiling a class: receivers' grants, as EyeQ h
 "EyeQ: Practical Network Performance Isolation at the Edge", NSDI 2013), work conserving as ElasticSwitch is
 (Popa and others, SIGCOMM 2013). First what is promised and in use is reserved, then what nobody reported is
 taken off, and what is left is divided by max-min fairness ("water-filling"; Bertsekas and Gallager, *Data
-Networks*, 6.5.2): a claim is a sending node's best effort, or what a promised class takes beyond its
-guarantee.
+Networks*, 6.5.2) between the nodes that send, and a node's part between its claims: its best effort is one,
+and what a promised class takes beyond its guarantee.
 
 The sum of all is a little below the link, so that its port's queue stays empty. A promise that wakes meets a
 full link until senders have heard of it, one or two rounds.
@@ -109,6 +109,15 @@ def max_min(free: float, demands: Mapping[Key, float]) -> dict[Key, float]:
         left -= parts[key]
         waiting -= 1
     return parts
+
+
+def by_senders(free: float, demands: Mapping[Sender, Mapping[Key, float]]) -> dict[Sender, dict[Key, float]]:
+    """Divide `free` between senders, and each one's part between its claims, by max-min fairness.
+
+    So nobody has more for naming more claims. What nobody demands, all get alike.
+    """
+    parts = _divided(free, {sender: sum(its.values()) for sender, its in demands.items() if its})
+    return {sender: _divided(part, demands[sender]) for sender, part in parts.items()}
 
 
 class Downlink:
@@ -245,15 +254,12 @@ class Downlink:
 
     def _parts(self, start: float, now: float) -> dict[tuple[Sender, int | None], float]:
         """What of the free rate each claim gets: best effort's have no number."""
-        demands: dict[tuple[Sender, int | None], float] = {}
-        for address, sender in self._senders.items():
-            best_effort = [known.demand(start, now) for known in sender.best_effort()]
-            if best_effort:
-                demands[address, None] = sum(best_effort)
-            for minor, known in sender.known.items():
-                if known.guarantee and known.awake:
-                    demands[address, minor] = known.demand(start, now)
-        return _with_the_rest(self.free, max_min(self.free, demands))
+        demands = {address: sender.demands(start, now) for address, sender in self._senders.items()}
+        return {
+            (address, minor): part
+            for address, parts in by_senders(self.free, demands).items()
+            for minor, part in parts.items()
+        }
 
     def _ceilings(
         self, parts: Mapping[tuple[Sender, int | None], float], start: float, floor: float, now: float
@@ -310,16 +316,22 @@ class _Sender:
             else:
                 known.take(Claim(known.guarantee), since, now, capacity)
 
-    def best_effort(self) -> Iterable[_Known]:
-        """What is no promise of it."""
-        return (known for known in self.known.values() if not known.guarantee)
+    def demands(self, start: float, now: float) -> dict[int | None, float]:
+        """What of the free rate its claims could use; that of best effort has no number."""
+        found: dict[int | None, float] = {
+            minor: known.demand(start, now)
+            for minor, known in self.known.items()
+            if known.guarantee and known.awake
+        }
+        best_effort = self._best_effort(start, now)
+        return {None: sum(best_effort.values()), **found} if best_effort else found
 
     def divided(self, part: float, start: float, now: float) -> dict[int, float]:
         """Best effort's part by its classes; most often there is one."""
-        demands = {
-            minor: known.demand(start, now) for minor, known in self.known.items() if not known.guarantee
-        }
-        return _with_the_rest(part, max_min(part, demands))
+        return _divided(part, self._best_effort(start, now))
+
+    def _best_effort(self, start: float, now: float) -> dict[int, float]:
+        return {minor: known.demand(start, now) for minor, known in self.known.items() if not known.guarantee}
 
 
 class _Known:
@@ -438,13 +450,11 @@ class _Arrivals:
         return max(arrived - _NOISE * min(said, granted) - _PACKET / _UNREPORTED, 0.0)
 
 
-def _with_the_rest(free: float, parts: dict[Key, float]) -> dict[Key, float]:
-    """What nobody demands, all get alike: a demand is only a guess."""
-    rest = free - sum(parts.values())
-    if not parts or rest <= 0:
-        return parts
-    each = rest / len(parts)
-    return {key: part + each for key, part in parts.items()}
+def _divided(free: float, demands: Mapping[Key, float]) -> dict[Key, float]:
+    """By max-min fairness; what nobody demands, all get alike: a demand is only a guess."""
+    parts = max_min(free, demands)
+    rest = max(free - sum(parts.values()), 0.0)
+    return {key: part + rest / len(parts) for key, part in parts.items()}
 
 
 def _within(value: float, most: float) -> float:

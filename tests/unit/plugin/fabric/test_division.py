@@ -79,6 +79,40 @@ def test_the_division_is_that_of_a_linear_programme() -> None:
         assert [parts[at] for at in range(len(wanted))] == pytest.approx(expected, abs=1e-5), (rate, wanted)
 
 
+@pytest.mark.long
+def test_the_division_by_senders_is_that_of_two_linear_programmes() -> None:
+    chance = random.Random(cases.seed())
+    demands: list[dict[str, dict[int, float]]] = [
+        {
+            sender: {number: chance.choice([math.inf, chance.uniform(0, 60)]) for number in range(claims)}
+            for sender, claims in (("a", chance.randint(0, 4)), ("b", chance.randint(1, 4)), ("c", 1))
+        }
+        for _ in range(cases.count("CONCORDE_DIVISIONS", few=100, full=1000))
+    ]
+    named = [[sender for sender in of_it if of_it[sender]] for of_it in demands]
+    pairs = zip(demands, named, strict=True)
+    claimed = [[list(of_it[sender].values()) for sender in own] for of_it, own in pairs]
+    links = [100.0] * len(demands)
+    totals = [[sum(claims) for claims in of_it] for of_it in claimed]
+    whole = [part for of_it in with_the_rest(links, by_linear_programming(links, totals)) for part in of_it]
+    claims = [of_sender for of_it in claimed for of_sender in of_it]
+    expected = iter(with_the_rest(whole, by_linear_programming(whole, claims)))
+    for of_it, own in zip(demands, named, strict=True):
+        parts = division.by_senders(100.0, of_it)
+        assert parts.keys() == set(own)
+        for sender in own:
+            found = [parts[sender][number] for number in of_it[sender]]
+            assert found == pytest.approx(next(expected), abs=1e-4), of_it
+
+
+def with_the_rest(free: Sequence[float], parts: Sequence[Sequence[float]]) -> list[list[float]]:
+    """What nobody demands, all have alike."""
+    return [
+        [part + (rate - sum(of_it)) / len(of_it) for part in of_it]
+        for rate, of_it in zip(free, parts, strict=True)
+    ]
+
+
 def test_nothing_is_divided_among_nobody() -> None:
     assert max_min(1.0, {}) == {}
 
@@ -110,6 +144,14 @@ def test_best_effort_of_nodes_and_the_excess_of_a_promise_share_alike() -> None:
 def test_a_node_that_names_its_best_effort_twice_has_no_more_of_it() -> None:
     ceilings = told(Downlink(GBIT), 1.0, a={1: hungry(), 2: hungry()}, b={1: hungry()})
     assert sum(ceilings["a"].values()) == pytest.approx(ceilings["b"][1])
+
+
+@pytest.mark.parametrize("claims", [1, 100, 1000])
+def test_a_node_that_names_many_tiny_promises_has_no_more_of_what_is_free(claims: int) -> None:
+    tiny = {number: hungry(1) for number in range(16, 16 + claims)}
+    ceilings = told(Downlink(GBIT, promised=0.1 * GBIT), 1.0, a=tiny, b={1: hungry()}, c={1: hungry()})
+    assert ceilings["b"][1] == ceilings["c"][1] == pytest.approx(0.97 * GBIT / 3, rel=1e-5)
+    assert sum(ceilings["a"].values()) == pytest.approx(0.97 * GBIT / 3, rel=1e-5)
 
 
 def test_a_promise_that_wakes_is_reserved_at_once_and_what_it_leaves_within_200_ms() -> None:
