@@ -248,6 +248,8 @@ def _trees(former: list[Tree], told: list[Tree], entries: list[Entry], said: lis
         if tree.key not in found and (not told or of_tree(tree, entries)):
             found[tree.key] = tree
     trees = list(found.values())
+    for tree in trees:  # nobody else tells of the classes that other nodes' traffic has
+        tree.peers = ledgers[tree.key].peers if tree.fabric is not None and tree.key in ledgers else {}
     if told and former and sorted(map(_text, former)) != sorted(map(_text, trees)):
         ours, theirs = (" and ".join(map(_text, some)) for some in (former, trees))
         said.append(f"the ledger said {ours}, and every network says {theirs}")

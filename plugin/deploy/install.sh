@@ -138,16 +138,21 @@ $notes}"
 }
 
 # The agent runs in the node's root, as the plugin does. What this container has of its account and of the cluster's
-# key it is given open: from there their paths lead nowhere. The key's Secret may come, change and go; without it the
-# agent looks after the node, and takes no part in the fabric.
+# key it is given open: from there their paths lead nowhere. The key's Secret may come, change and go; without it, or
+# with one that is too short, the agent looks after the node, and takes no part in the fabric.
 keys() { cat "$KEY" 2>/dev/null; }
 attend() {
     [ "$(keys)" = "$key" ] || end_agent
     [ -z "$agent" ] || ! kill -0 "$agent" 2>/dev/null || return
     [ -d "$ACCOUNT" ] && account=$ACCOUNT || account=/
-    key=$(keys) && opened=$KEY || opened=/dev/null
+    key=$(keys) given='' opened=/dev/null
+    if [ "$(printf %s "$key" | wc -c)" -ge 16 ]; then
+        given="--key /proc/self/fd/4" opened=$KEY
+    elif [ -n "$key" ]; then
+        say "Secret concorde-fabric: its key must have at least 16 bytes; until then no agent takes part in the fabric"
+    fi
     (exec ${ENTER-chroot "$NODE/root"} "$CNI_BIN_DIR/concorde" agent ${LISTEN:+--listen "$LISTEN"} \
-        --account /proc/self/fd/3 ${key:+--key /proc/self/fd/4} <"$wanted" 3<"$account" 4<"$opened") &
+        --account /proc/self/fd/3 $given <"$wanted" 3<"$account" 4<"$opened") &
     agent=$!
 }
 end_agent() { [ -z "$agent" ] || kill "$agent" 2>/dev/null; agent=; }

@@ -8,6 +8,7 @@ what is promised arrives, too, and an ingress guarantee can be promised.
 from __future__ import annotations
 
 from .. import locks, state_files
+from ..fabric import keys
 from ..node.settings import Settings
 from . import node
 
@@ -28,7 +29,10 @@ def on_uplink(network: Configuration) -> Settings | None:
 
 
 def absent(network: Configuration) -> str:
-    """What is missing to keep what pods receive: the agent, which divides the node's link."""
-    if locks.is_present(network.node_directory, state_files.FABRIC_LOCK):
+    """What is missing to keep what pods receive: the agent that divides the link, or the key.
+
+    Another cluster's agent may look after the node; without our key nobody believes what it says to ours.
+    """
+    if keys.is_left(network.directory) and locks.is_present(network.node_directory, state_files.FABRIC_LOCK):
         return ""
     return f"no agent divides this node's link yet: {_START}"

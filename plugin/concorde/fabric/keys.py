@@ -47,6 +47,11 @@ def forget(directory: str) -> None:
         pass
 
 
+def is_left(directory: str) -> bool:
+    """Whether a network's cluster has left its key."""
+    return os.path.exists(f"{directory}/{state_files.FABRIC_KEY}")
+
+
 def of(state: str) -> list[bytes]:
     """The keys of the clusters whose networks this node has; each once."""
     found = []

@@ -190,9 +190,12 @@ class Ledger(Database):
             minor = next((one for one in htb.PEERS if one not in taken), None)
             if minor is None:
                 raise CniError(NO_BANDWIDTH, f"{tree.uplink} has classes for {len(htb.PEERS)} nodes already")
-            self._database.execute("INSERT INTO peer VALUES (?, ?, ?)", (tree.uplink, address, minor))
+            self._write_peer(tree, address, minor)
             known[address] = minor
         return known[address]
+
+    def _write_peer(self, tree: Tree, address: int, minor: int) -> None:
+        self._database.execute("INSERT INTO peer VALUES (?, ?, ?)", (tree.uplink, address, minor))
 
     def _peers(self, tree: Tree) -> dict[int, int]:
         query = "SELECT address, minor FROM peer WHERE uplink = ?"
@@ -528,6 +531,8 @@ class Ledger(Database):
         known = [tree.key for tree in trees]
         for tree in trees:
             self.replace_tree(None, tree)
+            for address, minor in tree.peers.items():
+                self._write_peer(tree, address, minor)
         for entry in sorted(entries, key=lambda entry: entry.minor is None):
             if known and entry.tree not in known:
                 entry.uplink, _ = known[0]

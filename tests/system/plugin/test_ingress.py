@@ -32,13 +32,28 @@ def node(node: Node) -> Node:
 
 @pytest.fixture
 def member(node: Node, tmp_path: Path) -> Iterator[Node]:
-    """A node with an agent that knows its cluster's key."""
+    """A node of two clusters that have keys, with an agent of one of them."""
+    for cluster in ("b", "a"):
+        key = tmp_path / cluster
+        key.write_text(KEY + cluster)
+        options = "--every", "3600", "--key", str(key)
+        with agent(node, tmp_path / f"log-{cluster}", receiving("1M", cluster=cluster), *options) as its:
+            its.says("takes part in the fabric")
+            if cluster == "a":
+                yield node
+
+
+def test_the_agent_of_a_cluster_keeps_no_promise_of_another_that_has_no_key(
+    node: Node, tmp_path: Path
+) -> None:
     key = tmp_path / "key"
     key.write_text(KEY)
-    options = "--every", "3600", "--key", str(key)
-    with agent(node, tmp_path / "log", receiving("1M"), *options) as its:
+    with agent(node, tmp_path / "log", receiving("1M"), "--every", "3600", "--key", str(key)) as its:
         its.says("takes part in the fabric")
-        yield node
+        attach(node, "A-1", receiving("300M"))
+        error = node.call("ADD", "B-1", receiving("300M", cluster="b"))
+    assert error["code"] == 11
+    assert "with the cluster's --key" in error["msg"]
 
 
 def test_where_no_agent_divides_the_link_only_what_receives_waits_for_one(node: Node) -> None:

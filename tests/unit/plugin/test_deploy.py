@@ -407,6 +407,17 @@ def test_the_clusters_key_reaches_the_agent_when_it_comes_and_goes(node: Install
         until(lambda: not left.exists())
 
 
+def test_a_key_that_is_too_short_is_refused_in_words_and_the_agent_stays(node: Installation) -> None:
+    left = node.state / "plugin" / "net" / state_files.FABRIC_KEY
+    node.key.write_text("0123456789abcde\n")
+    with node.running("install") as look:
+        said = look()
+        until(lambda: (node.state / "plugin" / "node" / state_files.AGENT_LOCK).exists())
+        assert not left.exists()
+        said += look()
+    assert "its key must have at least 16 bytes" in said
+
+
 def test_an_agent_is_at_work_while_the_script_is_and_ends_with_it(node: Installation, tmp_path: Path) -> None:
     log = tmp_path / "log"
     with log.open("w") as out:
