@@ -11,13 +11,25 @@ import io
 import os
 import time
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from bench.analysis import ceilings, exchanges, flow_phases, latency, machine, samples, summary, verdict
+from bench.analysis import (
+    bottleneck,
+    ceilings,
+    exchanges,
+    flow_phases,
+    latency,
+    machine,
+    samples,
+    summary,
+    verdict,
+)
+from bench.analysis.flow_phases import FlowPhase
 from bench.analysis.summary import Summary
 from bench.observations.causes import Cause
-from bench.recording import atomic, directory, rounds
+from bench.recording import atomic, directory, queues, rounds
 from bench.recording.directory import Recording
 from bench.recording.records import Analysed, RunRecord
 from testbed.scenario import Scenario
@@ -138,10 +150,28 @@ def _judged(recording: Recording, scenario: Scenario, record: RunRecord, changed
     latencies = latency.observe(asked.exchanges, scenario, record)
     faults = [*changed, *readings.faults, *asked.faults]
     judged = verdict.judge(scenario, record, observed, faults, latencies, exceeded, readings.totals)
+    judged = replace(
+        judged, causes=[_located(one, recording, scenario, record, observed) for one in judged.causes]
+    )
     machines = machine.observe(tables, readings.retransmits, scenario, record)
     told = summary.requests_of(scenario, latencies, asked.idle, asked.endpoints)
     result = summary.build(scenario, record, observed, judged, machines, told)
     return _Judged(result, readings.samples, asked.exchanges)
+
+
+def _located(
+    cause: Cause, recording: Recording, scenario: Scenario, record: RunRecord, observed: Sequence[FlowPhase]
+) -> Cause:
+    """Return a cause with where a flow's bytes were lost, if the counters were recorded that tell it."""
+    of = [one for one in observed if (one.flow, one.phase) == (cause.flow, cause.phase)]
+    if not record.counted or cause.repetition is None or not of:
+        return cause
+    files = sorted(recording.repetition_directory(cause.repetition).glob(queues.PATTERN))
+    try:
+        places = {queues.place_of(file): list(queues.read(file)) for file in files}
+    except atomic.StoredError:  # that a file is broken is said elsewhere
+        return cause
+    return bottleneck.located(cause, scenario, places, record.counted, of[0].low.get(cause.repetition, []))
 
 
 def parquet(table: pd.DataFrame) -> bytes:

@@ -75,6 +75,8 @@ class FlowPhase:
     repetitions: dict[int, Measured | None]  # by repetition, from 0; None: a phase without samples
     # The samples themselves, of those repetitions that have any.
     series: dict[int, Series] = field(default_factory=dict)
+    # When samples did not reach the threshold; all of them where each did.
+    low: dict[int, list[Span]] = field(default_factory=dict)
 
     @property
     def shortfall(self) -> float | None:
@@ -94,7 +96,14 @@ def observe(tables: Tables, scenario: Scenario, record: RunRecord) -> list[FlowP
 
 
 # Of one sample: bits per second, and how long it lasts; CPU seconds that were busy in it, and that were seen.
-_SAMPLE = [("rate", float), ("seconds", float), ("busy", float), ("watched", float), ("doubtful", bool)]
+_SAMPLE = [
+    ("rate", float),
+    ("seconds", float),
+    ("busy", float),
+    ("watched", float),
+    ("doubtful", bool),
+    ("start", float),
+]
 
 
 def _observe(traffic: Traffic, tables: Tables, scenario: Scenario, record: RunRecord) -> Iterator[FlowPhase]:
@@ -126,7 +135,15 @@ def _observe(traffic: Traffic, tables: Tables, scenario: Scenario, record: RunRe
                 for number, part in found.items()
                 if len(part)
             },
+            low={number: _low(part, least) for number, part in found.items()},
         )
+
+
+def _low(part: Samples, least: float) -> list[Span]:
+    """Return when samples had less than this, or all if none had."""
+    chosen = part[part["rate"] < least]
+    chosen = chosen if len(chosen) else part
+    return [Span(float(one["start"]), float(one["start"] + one["seconds"])) for one in chosen]
 
 
 def _part(
@@ -151,6 +168,7 @@ def _part(
     starts, ends = starts[chosen], ends[chosen]
     found = np.zeros(len(starts), _SAMPLE)
     found["rate"], found["seconds"] = received["bits_per_second"].to_numpy()[chosen], ends - starts
+    found["start"] = starts
     for use in repetition.cpu:
         shared = statistics.overlaps(starts, ends, np.array([use.start_s]), np.array([use.end_s]))
         found["busy"] += shared * use.busy

@@ -28,14 +28,17 @@ from bench.recording.directory import UNFINISHED, Recording
 from bench.recording.records import (
     Beginning,
     Calibration,
+    CountedLink,
     Finished,
     Foreseen,
     Request,
     RunRecord,
     Seconds,
+    slug,
 )
 from testbed.access import locks
 from testbed.assembly import assemble, on_clusters
+from testbed.links import underlay
 from testbed.scenario import Scenario, render_yaml, service_rules
 from testbed.testbed import Testbed
 
@@ -283,6 +286,7 @@ def _record(recording: Recording, begun: _Begun, measured: _Measured) -> RunReco
             *service_rules.warned(begun.scenario),
         ],
         retry_of=beginning.retry_of,
+        counted=_counted(begun),
         files=directory.digests(recording),
     )
 
@@ -291,6 +295,16 @@ def _added(begun: _Begun) -> dict[str, float] | None:
     """Return what the ADD of each of the scenario's own pods took, the last time the testbed was up."""
     took = begun.testbed.add_s
     return {name: round(took[name], 6) for name in begun.scenario.pods if name in took} or None
+
+
+def _counted(begun: _Begun) -> list[CountedLink] | None:
+    """Return which counter that was read is which link's; None where none was, or the switch is not ours."""
+    if begun.scenario.measurement.queues is None or begun.beginning.provider != "netns":
+        return None
+    return [
+        CountedLink(owner=link.owner, trunk=link.trunk, out=link.out, place=slug(place), device=device)
+        for link, place, device in underlay.counters(begun.testbed.addressing)
+    ]
 
 
 def _least(made: Sequence[Calibration]) -> Calibration | None:

@@ -54,6 +54,16 @@ def _rounded(value: float) -> float:
     return round(value, 6 if abs(value) <= 1 else 1)
 
 
+Where = Literal["sender", "trunk", "receiver", "processor"]
+
+
+class Lost(Part):
+    """Where a flow's bytes were lost or held back, by counters (``bench.analysis.bottleneck``)."""
+
+    where: Where | None  # null: not found
+    text: str
+
+
 class Cause(Part):
     """One reason. What it is not about, or has no number for, is null."""
 
@@ -65,6 +75,8 @@ class Cause(Part):
     observed: Annotated[float, AfterValidator(_rounded)] | None = None
     required: Annotated[float, AfterValidator(_rounded)] | None = None
     text: str  # why, in its own words
+    # Of a flow that fell short. Not in the file where queues were not read.
+    lost: Lost | None = Field(None, exclude_if=lambda known: known is None)
     # Of several thresholds that were missed: all, first that of the numbers; not in the file.
     topics: tuple[Topic, ...] = Field((), exclude=True)
 

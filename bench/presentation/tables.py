@@ -154,7 +154,7 @@ def conclusion(summary: Summary, recording: Recording, remark: str = "") -> Text
                 text.append(verbatim(f"{flow.name}, {wording.judged_in(name, phase)}: {said}\n", "dim"))
     text.append(summary.verdict, STYLES[summary.verdict])
     text.append(verbatim(f": {summary.title or summary.scenario}\n"))
-    for reason in summary.reasons:
+    for reason in wording.reasons(summary):
         text.append(verbatim(f"  - {reason}\n"))
     for note in (*summary.notes, *filter(None, [remark])):
         text.append(verbatim(f"  note: {note}\n", "dim"))

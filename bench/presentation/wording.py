@@ -45,6 +45,12 @@ def briefly(summary: Summary) -> str:
     return f"{summary.verdict}: {BRIEFLY[kind]}" if kind else summary.verdict
 
 
+def reasons(summary: Summary) -> list[str]:
+    """Return why a run is not held, each with where a flow's bytes were lost, if that was looked for."""
+    places = [one.lost.text if one.lost else "" for one in summary.causes] or [""] * len(summary.reasons)
+    return ["; ".join(filter(None, both)) for both in zip(summary.reasons, places, strict=True)]
+
+
 def judged_in(name: str, phase: PhaseSummary) -> str:
     """Return a phase's name, with the repetition that it was judged by if that is one of several."""
     judged = phase.judged

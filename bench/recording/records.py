@@ -87,6 +87,16 @@ class Delayed(Entry):
     lateness: list[int] | None = None  # frames less than 1 us late, less than 2, less than 4, and so on
 
 
+class CountedLink(Entry):
+    """Which counter in the readings of queues is that of one direction of a link (testbed.scenario.links)."""
+
+    owner: str
+    trunk: bool
+    out: bool  # away from its owner
+    place: Slug  # as its readings' file is named
+    device: str
+
+
 class Took(Entry):
     """How long exchanges took from when they were due; null: the percentile is among those that were lost."""
 
@@ -233,6 +243,8 @@ class RunRecord(Entry):
     notes: list[str] = []  # what else is to be known of the nodes, in words
     add_s: dict[str, float] | None = None  # what each pod's ADD took, by its name; None: not recorded
     retry_of: str | None = None  # as in Beginning
+    # Of the links on transfers' ways; None: queues were not read, or by an earlier version.
+    counted: list[CountedLink] | None = Field(None, exclude_if=lambda known: known is None)
     files: dict[str, str] | None = None  # SHA-256 of every other file, by path; None: not recorded
 
 

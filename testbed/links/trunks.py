@@ -50,12 +50,12 @@ class Trunk:
     @property
     def near(self) -> str:
         """The end at the zone's switch, which packets leave the zone by."""
-        return f"trunk{self.number}"
+        return near_end(self.number)
 
     @property
     def far(self) -> str:
         """The end at the core, which packets enter the zone by."""
-        return f"trunk{self.number}-core"
+        return far_end(self.number)
 
 
 @dataclass(frozen=True)
@@ -253,6 +253,16 @@ def trunks(scenario: Scenario, core: str) -> list[Trunk]:
     return [
         Trunk(name, number, zone, mtu, core) for number, (name, zone) in enumerate(scenario.zones.items())
     ]
+
+
+def near_end(number: int) -> str:
+    """Return the name of a trunk's end at its zone's switch."""
+    return f"trunk{number}"
+
+
+def far_end(number: int) -> str:
+    """Return the name of a trunk's end at the core."""
+    return f"{near_end(number)}-core"
 
 
 def switch_name(number: int) -> str:

@@ -15,7 +15,7 @@ from collections.abc import Iterator, Mapping
 
 from testbed.links import ports
 from testbed.links.ports import Port
-from testbed.links.trunks import Cable, Trunk, switch_name
+from testbed.links.trunks import Cable, Trunk, far_end, near_end, switch_name
 from testbed.scenario import Scenario, links
 from testbed.scenario.addressing import Addressing
 
@@ -51,6 +51,21 @@ def render_rates(addressing: Addressing, trunks: Trunks) -> str:
     lines = [line for trunk, means in trunks.items() for line in means.queues(trunk)]
     lines += [line for _, port in _ports(addressing) for line in port.queues()]
     return "".join(f"{line}\n" for line in lines)
+
+
+def counters(addressing: Addressing) -> Iterator[tuple[links.Link, str, str]]:
+    """Yield where what each direction of a link lets pass is counted: its place, and a device there.
+
+    What leaves a node is counted by its own end, and by its port where that has a queue for it.
+    """
+    for node, port in _ports(addressing):
+        yield links.Link(node, trunk=False, out=True), node, addressing.uplink(node)
+        if port.both and port.rate is not None:
+            yield links.Link(node, trunk=False, out=True), SWITCH, f"{port.name}-in"
+        yield links.Link(node, trunk=False, out=False), SWITCH, port.name
+    for number, zone in enumerate(addressing.scenario.zones):
+        yield links.Link(zone, trunk=True, out=True), SWITCH, near_end(number)
+        yield links.Link(zone, trunk=True, out=False), SWITCH, far_end(number)
 
 
 def _ports(addressing: Addressing) -> Iterator[tuple[str, Port]]:
