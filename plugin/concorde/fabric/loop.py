@@ -108,7 +108,7 @@ class Loop:
         tree = next((one for one in trees if one.fabric is not None and one.direction == EGRESS), None)
         problem = ""
         try:
-            self._take(tree, of_tree(tree, entries) if tree is not None else [])
+            self._take(tree, of_tree(tree, entries) if tree is not None else [], now)
             self._changed = changed
         except (CniError, OSError, ValueError) as error:
             problem = f"agent: {tree.uplink if tree else ''}: {in_words(error)}"
@@ -117,12 +117,12 @@ class Loop:
             self._problem = problem
             _say(problem or "agent: takes part in the fabric again")
 
-    def _take(self, tree: Tree | None, entries: list[Entry]) -> None:
+    def _take(self, tree: Tree | None, entries: list[Entry], now: float) -> None:
         """Take in what the ledger says: begin, go on otherwise, or end."""
         clusters = keys.of(self._state)
         if self._tree == tree and self._clusters == clusters:
             if self._node is not None and tree is not None:
-                self._node.update(tree, entries)
+                self._node.update(tree, entries, now)
             return
         if self._node is not None:
             self._node.close()
@@ -149,8 +149,7 @@ class Loop:
             if node is not None:
                 node.wake(monotonic())
         if node is not None and node.descriptor in ready:
-            node.hear(monotonic())
-            woken = woken or left > _ROUND
+            woken = (node.hear(monotonic()) and left > _ROUND) or woken
         return until in ready, woken
 
     def _write_down(self, record: Any, node: Node) -> None:
@@ -181,7 +180,7 @@ class Node:
         self._sending = Sending(state, tree, entries)
         self._sending.begin()
         self._downlink = Downlink(tree.usable)
-        self.update(tree, entries)
+        self.update(tree, entries, monotonic())
         self._counters = kernel.Counters()
         self._arrived_at = self._divided_at = self._told_at = self._greeted_at = 0.0
         self._active_at = monotonic()
@@ -193,10 +192,10 @@ class Node:
         """What has something to read when another node says something."""
         return self._talk.descriptor
 
-    def update(self, tree: Tree, entries: list[Entry]) -> None:
-        """Take in what the ledger says by now."""
+    def update(self, tree: Tree, entries: list[Entry], now: float) -> None:
+        """Take in what the ledger says by now. Raises OSError."""
         self._tree = tree
-        self._sending.update(tree, entries)
+        self._sending.update(tree, entries, now)
         self._downlink.promised = tree.on_wire(promised(entries, INGRESS))
 
     def close(self) -> None:
@@ -254,21 +253,27 @@ class Node:
         self._divided_at = now
         self._granted = self._downlink.divide(now)
 
-    def hear(self, now: float) -> None:
-        """Take in what other nodes say; a promise that wakes is not kept waiting for the next round."""
-        woke = False
+    def hear(self, now: float) -> bool:
+        """Take in what other nodes say; a promise that wakes is not kept waiting for the next round.
+
+        Return whether somebody has something to send here: who only greets wakes nobody.
+        """
+        woke = claimed = False
         for node, message in self._talk.heard(now):
             if message.kind == messages.HELLO:  # it could not tell whether our last message was of now
                 self._tell(node, True, False, now)
             if message.kind in (messages.REPORT, messages.BOTH):
-                self._active_at = now if message.claims else self._active_at
+                claimed = claimed or bool(message.claims)
                 woke = self._downlink.report(node, message.claims, now) or woke
             if message.kind in (messages.GRANT, messages.BOTH):
                 self._obey(addresses.parse(node), message, now)
+        if claimed:
+            self._active_at = now
         if woke and now - self._divided_at >= _BETWEEN:
             self._divide(now)
             for node in self._granted:
                 self._tell(node, False, True, now)
+        return claimed
 
     def _obey(self, node: int, message: messages.Message, now: float) -> None:
         try:

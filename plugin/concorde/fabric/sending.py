@@ -74,16 +74,25 @@ class Sending:
         self._until: dict[int, float] = {}  # how long a node's grant to its class lasts
         # Of a promised class, by node: what that grants, and how long.
         self._excess: dict[int, dict[int, tuple[int, float]]] = {}
-        self.update(tree, entries)
+        self._promised: dict[int, tuple[int, int]] = {}
+        self.update(tree, entries, 0.0)
 
-    def update(self, tree: Tree, entries: list[Entry]) -> None:
-        """Take in what the ledger says by now."""
+    def update(self, tree: Tree, entries: list[Entry], now: float) -> None:
+        """Take in what the ledger says by now. Raises OSError."""
         self._tree = tree
-        self._promised = {
-            entry.minor: (tree.on_wire(entry.rate), htb.most(tree, entry))
-            for entry in entries
-            if entry.minor is not None and entry.rate
-        }
+        before, self._promised = (
+            self._promised,
+            {
+                entry.minor: (tree.on_wire(entry.rate), htb.most(tree, entry))
+                for entry in entries
+                if entry.minor is not None and entry.rate
+            },
+        )
+        for minor, promise in self._promised.items():
+            if minor in self._seen and before.get(minor) != promise:
+                # Who changed it set its ceiling, too, and what we set since may be of the promise before.
+                self._seen[minor].ceil = 0
+                self._settle(minor, now)
 
     def begin(self) -> None:
         """Take back what an agent before has granted. Raises OSError."""
