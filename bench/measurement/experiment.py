@@ -38,7 +38,6 @@ from bench.recording.records import (
 )
 from testbed.access import locks
 from testbed.assembly import assemble, on_clusters
-from testbed.links import underlay
 from testbed.scenario import Scenario, render_yaml, service_rules
 from testbed.testbed import Testbed
 
@@ -298,13 +297,13 @@ def _added(begun: _Begun) -> dict[str, float] | None:
 
 
 def _counted(begun: _Begun) -> list[CountedLink] | None:
-    """Return which counter that was read is which link's; None where none was, or the switch is not ours."""
-    if begun.scenario.measurement.queues is None or begun.beginning.provider != "netns":
+    """Return which counter that was read is which link's; None where none was, or all are others'."""
+    if begun.scenario.measurement.queues is None:
         return None
     return [
         CountedLink(owner=link.owner, trunk=link.trunk, out=link.out, place=slug(place), device=device)
-        for link, place, device in underlay.counters(begun.testbed.addressing)
-    ]
+        for link, place, device in begun.testbed.provider.counters()
+    ] or None
 
 
 def _least(made: Sequence[Calibration]) -> Calibration | None:

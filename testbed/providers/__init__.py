@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Protocol, runtime_checkable
 
 from testbed.access.clocks import Clock
@@ -11,6 +11,7 @@ from testbed.access.place import Node, Place
 from testbed.links.segments import Device
 from testbed.links.trunks import Running
 from testbed.scenario.addressing import Found
+from testbed.scenario.links import Link
 
 
 class Provider(ABC):
@@ -24,6 +25,13 @@ class Provider(ABC):
     trunks: Sequence[Running] = ()  # what joins the zones, as it runs, if it makes links (ProviderKind)
     devices: Mapping[str, Device] = {}  # those of the scenario, as they run, if it makes links
     hosts: Sequence[Place] = ()  # what nodes run on, if it is within reach and they do not see how busy it is
+
+    def counters(self) -> Iterable[tuple[Link, str, str]]:
+        """Return where it is counted what each direction of a link lets pass: a place, and a device there.
+
+        None, where others' switches join the nodes.
+        """
+        return ()
 
     def clocks(self) -> Mapping[str, Clock]:
         """Compare the nodes' clocks with ours, now; without those that have ours."""

@@ -51,7 +51,7 @@ def lint(context: Context) -> None:
         "ruff check",
         "ruff format --check",
         "zizmor --offline --quiet .github/workflows action.yml",
-        "mypy -n 2 tasks.py bench testbed edge plugin/build.py benchmarks tests docs",
+        "mypy tasks.py bench testbed edge plugin/build.py benchmarks tests docs",
         "mypy plugin/concorde",
         "mypy concorde_testbed hatch_build.py .github/check.py .github/release.py",
         "lint-imports --no-logo",

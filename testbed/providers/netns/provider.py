@@ -22,6 +22,7 @@ from testbed.providers.netns.processes import RUN
 from testbed.providers.netns.sandbox import Entrance, Sandbox, node_directory
 from testbed.scenario import Scenario, connections
 from testbed.scenario.addressing import Addressing, Found
+from testbed.scenario.links import Link
 
 WITHOUT_NETEM = "this kernel has no netem (CONFIG_NET_SCH_NETEM; modprobe sch_netem)"
 HERE = "/proc/self/ns/net"
@@ -46,6 +47,10 @@ class NetnsProvider(Provider):
         self.hops: list[Entrance] = []
         self.trunks: list[Running] = []
         self.devices: dict[str, Device] = {}
+
+    def counters(self) -> Iterable[tuple[Link, str, str]]:
+        """As for all."""
+        return underlay.counters(self._addressing)
 
     def up(self) -> Found:
         """Start the sandbox, make nodes, trunks and devices, and plug the cables into the switches."""
