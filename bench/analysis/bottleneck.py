@@ -89,10 +89,11 @@ def where(
     place = "trunk" if one.link.trunk else "sender" if one.link.out else "receiver"
     what = f"the trunk of zone {one.link.owner}" if one.link.trunk else f"the link of {one.link.owner}"
     way = "out" if one.link.out else "in"
-    text = (
-        f"lost at the {place}: {what}, {way}, was {format_share(min(one.share, 1.0))} full, "
-        f"and {one.drops:,} packets were dropped there"
-    )
+    happened, then = "lost", f"{one.drops:,} packets were dropped there"
+    if not one.drops:
+        happened, then = "held back", "packets waited for it"
+    share = format_share(min(one.share, 1.0))
+    text = f"{happened} at the {place}: {what}, {way}, was {share} full, and {then}"
     return Lost(where=place, text=text)
 
 
