@@ -63,7 +63,7 @@ def test_there_are_the_recordings_that_claims_and_pages_need() -> None:
     assert needed == {directory.name for directory in REFERENCE.iterdir()}
     rows = {
         f"{matrix}/{cell.recording}"
-        for matrix in ("matrix", "latency")
+        for matrix in ("matrix", "latency", "incast")
         for cell in read_index(REFERENCE / matrix / index.INDEX, index.Matrix).rows
         if cell.recording
     }
