@@ -36,11 +36,15 @@ mkdir -p "$directory" && cd "$directory" && rm -f pid ended || exit
 } | cat
 """
 # Until it is noted how it ended, for whoever starts it anew would take that for the new one's end. If whoever
-# notes it was killed, too, nobody does.
+# notes it was killed, too, nobody does. What it had just begun (an nft that writes its rules) ends with it,
+# or would be done after it; what is to outlive it, as containers do, is in groups of its own. Where nobody
+# collects the dead a group never goes, so that is not waited for long.
 KILL = """
-cd "$1" && pid=$(cat pid) && keeper=$(cat keeper) || exit
+cd "$1" && [ ! -e ended ] && pid=$(cat pid) && keeper=$(cat keeper) || exit
 kill -KILL "$pid" 2>/dev/null
 while [ ! -e ended ] && kill -0 "$keeper" 2>/dev/null; do sleep 0.02; done
+left=50
+while kill -s KILL -- "-$keeper" 2>/dev/null && [ "$left" -gt 0 ]; do left=$((left - 1)); sleep 0.02; done
 """
 # A Go program that panics, or gives up with klog's word F, says why above a long stack trace.
 LOOK = """

@@ -62,7 +62,7 @@ class Installed:
         self.node = next(place.node for place in places if place.node.name == worker)
         images = ["ctr", "--namespace=k8s.io", "images"]
         self.node.run([*images, "import", str(image.archive)])
-        self.node.run([*images, "tag", image.name, f"{image.name.rpartition(':')[0]}:{NEXT}"])
+        self.node.run([*images, "tag", "--force", image.name, f"{image.name.rpartition(':')[0]}:{NEXT}"])
 
     def apply(self, version: str) -> None:
         """Install a version, and wait until it runs."""

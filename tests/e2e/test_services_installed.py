@@ -128,6 +128,7 @@ def cluster(pair: Testbed, tmp_path: Path) -> Iterator[Cluster]:
     try:
         for one in own:
             one.kill()
+        for one in own:
             one.place.run(["nft", "delete", "table", "ip", "services-a"], check=False)
         made.client.run("delete", "--ignore-not-found", *rights)
         yield made

@@ -12,6 +12,7 @@ import pytest
 from testbed.access.components import Component
 from testbed.access.local import Local
 from testbed.access.place import Node
+from tests.waiting import until
 
 # What notes an end takes its time, as on a machine that has its hands full.
 SLOW_MV = '#!/bin/sh\nsleep 0.2\nexec /bin/mv "$@"\n'
@@ -33,6 +34,17 @@ def test_its_end_is_known_once_it_is_killed(component: Component) -> None:
     component.kill()
     assert (component.fault() or "").startswith("it on this machine ended with 137: ")
     component.kill()  # again is fine
+
+
+def test_what_it_had_begun_is_not_done_after_it(component: Component) -> None:
+    script = "sleep 1000 & echo $! >child.new; mv child.new child; wait"
+    begins = Component("it", component.place, component.directory, ["sh", "-c", script])
+    begins.start()
+    until(lambda: (Path(begins.directory) / "child").exists())
+    begins.kill()
+    child = (Path(begins.directory) / "child").read_text().strip()
+    state = Path(f"/proc/{child}/stat")
+    assert not state.exists() or state.read_text().rpartition(")")[2].split()[0] == "Z"
 
 
 def test_who_has_just_been_started_can_be_killed(component: Component) -> None:
