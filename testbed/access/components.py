@@ -43,7 +43,7 @@ KILL = """
 cd "$1" && [ ! -e ended ] && pid=$(cat pid) && keeper=$(cat keeper) || exit
 kill -KILL "$pid" 2>/dev/null
 while [ ! -e ended ] && kill -0 "$keeper" 2>/dev/null; do sleep 0.02; done
-left=50
+left=10
 while kill -s KILL -- "-$keeper" 2>/dev/null && [ "$left" -gt 0 ]; do left=$((left - 1)); sleep 0.02; done
 """
 # A Go program that panics, or gives up with klog's word F, says why above a long stack trace.
