@@ -1,5 +1,6 @@
 """Who took what a flow did not get: what each queue on its path did while it was outside its promise.
 
+Of recordings, where that was, too: at its sender, on a trunk, at its receiver (``bench.analysis.bottleneck``).
 And what the flow took itself: how many processor seconds a kept Gbit cost.
 """
 
@@ -8,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+from bench.analysis import bottleneck
+from bench.analysis.phases import Span
 from bench.analysis.summary import FlowSummary
 from bench.recording import atomic, queues
 from bench.recording.directory import BESIDE, part_of
@@ -24,7 +27,7 @@ def took(evidence: Evidence, short: Sequence[Short]) -> list[Took]:
     found = []
     for run, flow, repetition in dict.fromkeys((one.run, one.flow, one.repetition) for one in short):
         mine = [one for one in short if (one.run, one.flow, one.repetition) == (run, flow, repetition)]
-        watched = _in_round(evidence, repetition) if run == MEASURED else _in_run(evidence.runs[run], mine[0])
+        watched = _in_round(evidence, repetition) if run == MEASURED else _in_run(evidence.runs[run], mine)
         if watched is not None:
             found.append(_took(watched, mine))
     return found
@@ -37,15 +40,22 @@ class _Watched:
     where: str  # it is kept, below the study's directory
     path: Datapath
     places: Mapping[str, Sequence[Reading]]
+    lost: str | None = None  # where it was, in words; None: nobody counted what links carried
 
 
-def _in_run(ran: Ran, short: Short) -> _Watched | None:
-    """Return what a recording has."""
+def _in_run(ran: Ran, short: Sequence[Short]) -> _Watched | None:
+    """Return what a recording has of one repetition of a flow."""
     if ran.recording is None:
         return None
-    files = sorted(ran.recording.repetition_directory(short.repetition).glob(queues.PATTERN))
+    label = short[0].flow
+    files = sorted(ran.recording.repetition_directory(short[0].repetition).glob(queues.PATTERN))
     places = {queues.place_of(file): list(queues.read(file)) for file in files}
-    return _Watched(ran.recording.run_id, Datapath.of(ran.scenario, short.flow), places)
+    flow = next((one for one in ran.scenario.flows if one.label == label), None)
+    lost = None
+    if flow is not None and ran.counted:
+        low = [Span(one.start_s, one.end_s) for one in short]
+        lost = bottleneck.where(ran.scenario, flow, places, ran.counted, low).text
+    return _Watched(ran.recording.run_id, Datapath.of(ran.scenario, label), places, lost)
 
 
 def _in_round(evidence: Evidence, number: int) -> _Watched | None:
@@ -73,6 +83,7 @@ def _took(watched: _Watched, short: Sequence[Short]) -> Took:
         recording=watched.where,
         repetition=short[0].repetition,
         seconds=round(sum(one.end_s - one.start_s for one in short), 3),
+        lost=watched.lost,
         queues=[taken for _, taken in on_path],
         others=sorted(others, key=lambda one: (-one.bytes, one.place, one.device)),
     )

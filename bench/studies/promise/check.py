@@ -18,7 +18,7 @@ from bench.analysis import samples, summary
 from bench.analysis.summary import FlowSummary
 from bench.recording import atomic
 from bench.recording.directory import Recording
-from bench.recording.records import Entry, StudyRequest
+from bench.recording.records import CountedLink, Entry, StudyRequest
 from bench.studies.promise import PROFILES, Profile
 from testbed.registry import Registry
 from testbed.scenario import Scenario
@@ -88,6 +88,11 @@ class Ran:
     def samples(self) -> pd.DataFrame:
         """Its samples; columns as in bench.analysis.samples."""
         return samples.table(self._recording.samples_file)
+
+    @cached_property
+    def counted(self) -> Sequence[CountedLink]:
+        """Which counters are those of links."""
+        return self._recording.run_record().counted or ()
 
     def flow(self, label: str) -> FlowSummary | None:
         """Return what the analysis says of a flow; None if it says nothing."""

@@ -46,6 +46,7 @@ class Took(Stored):
     recording: str  # below the study's directory; or the file of what is no recording
     repetition: int  # or round
     seconds: float  # how long it was outside of what it should have, in all
+    lost: str | None = None  # where: at its sender, on a trunk, at its receiver; None: it is not known
     queues: list[Taken]  # on its path, in the order in which its packets pass them; none: nobody read them
     others: list[Taken] = Field([])  # devices of others that sent meanwhile, who sent most first
 

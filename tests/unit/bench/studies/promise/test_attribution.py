@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
+from bench.analysis.bottleneck import NOT_FOUND
 from bench.recording import atomic, queues
 from bench.recording.directory import Recording
 from bench.recording.queues import Queue
+from bench.recording.records import CountedLink
 from bench.studies.promise import attribution
 from bench.studies.promise.check import MEASURED, Evidence, Ran, Short
 from bench.studies.promise.index import Took
@@ -26,9 +29,10 @@ def readings(directory: Path, place: str, *moments: tuple[float, list[Queue]]) -
     return found
 
 
-def took(found: Recording, short: list[Short]) -> list[Took]:
+def took(found: Recording, short: list[Short], links: Sequence[CountedLink] = ()) -> list[Took]:
     run = Ran(found)
-    run.__dict__["scenario"] = RATES  # in place of what would be read (functools.cached_property)
+    # In place of what would be read (functools.cached_property).
+    run.__dict__.update(scenario=RATES, counted=links)
     return attribution.took(Evidence({"run": run}), short)
 
 
@@ -83,6 +87,19 @@ def test_queues_stand_in_the_order_of_the_way_and_of_others_what_they_sent(tmp_p
     assert [place for place, *_ in taken(found, (0.0, 1.0))] == ["first", "worker-01", "switch", "worker-02"]
     (one,) = took(found, [Short("run", "100M", 0, 0.0, 1.0)])
     assert [(other.place, other.bytes) for other in one.others] == [("fast", 7)]
+
+
+def test_where_it_was_lost_is_told_where_links_were_counted(tmp_path: Path) -> None:
+    moments = [(float(at), [counted("1:", at * 1000, drops=at, backlog=1500)]) for at in range(4)]
+    found = readings(tmp_path, "first", *moments)
+    short = [Short("run", "100M", 0, 1.0, 2.0)]
+    link = CountedLink(owner="worker-01", trunk=False, out=True, place="worker-01", device="eth0")
+    assert [one.lost for one in took(found, short)] == [None]
+    assert [one.lost for one in took(found, short, [link])] == [
+        "held at the sender: in first's own queue (1 dropped)"
+    ]
+    found = readings(tmp_path, "first", *((at, []) for at, _ in moments))
+    assert [one.lost for one in took(found, short, [link])] == [NOT_FOUND.text]
 
 
 def test_of_a_round_it_is_told_by_what_was_kept_of_it(tmp_path: Path) -> None:
