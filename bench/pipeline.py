@@ -150,9 +150,7 @@ def _judged(recording: Recording, scenario: Scenario, record: RunRecord, changed
     latencies = latency.observe(asked.exchanges, scenario, record)
     faults = [*changed, *readings.faults, *asked.faults]
     judged = verdict.judge(scenario, record, observed, faults, latencies, exceeded, readings.totals)
-    judged = replace(
-        judged, causes=[_located(one, recording, scenario, record, observed) for one in judged.causes]
-    )
+    judged = replace(judged, causes=_located(judged.causes, recording, scenario, record, observed))
     machines = machine.observe(tables, readings.retransmits, scenario, record)
     told = summary.requests_of(scenario, latencies, asked.idle, asked.endpoints)
     result = summary.build(scenario, record, observed, judged, machines, told)
@@ -160,18 +158,38 @@ def _judged(recording: Recording, scenario: Scenario, record: RunRecord, changed
 
 
 def _located(
-    cause: Cause, recording: Recording, scenario: Scenario, record: RunRecord, observed: Sequence[FlowPhase]
-) -> Cause:
-    """Return a cause with where a flow's bytes were lost, if the counters were recorded that tell it."""
-    of = [one for one in observed if (one.flow, one.phase) == (cause.flow, cause.phase)]
-    if not record.counted or cause.repetition is None or not of:
-        return cause
-    files = sorted(recording.repetition_directory(cause.repetition).glob(queues.PATTERN))
+    causes: Sequence[Cause],
+    recording: Recording,
+    scenario: Scenario,
+    record: RunRecord,
+    observed: Sequence[FlowPhase],
+) -> list[Cause]:
+    """Return causes with where a flow's bytes were lost, if the counters were recorded that tell it."""
+    counted = record.counted
+    if not counted:
+        return list(causes)
+    low = {(one.flow, one.phase): one.low for one in observed}
+    places = {number: _places(recording, number) for number in {one.repetition for one in causes}}
+
+    def tell(cause: Cause) -> Cause:
+        number, read = cause.repetition, places[cause.repetition]
+        if number is None or read is None:
+            return cause
+        mine = low.get((cause.flow or "", cause.phase or ""), {}).get(number, [])
+        return bottleneck.located(cause, scenario, read, counted, mine)
+
+    return [tell(one) for one in causes]
+
+
+def _places(recording: Recording, repetition: int | None) -> bottleneck.Places | None:
+    """Return what was counted in a repetition; None if a file is broken, which is said elsewhere."""
+    if repetition is None:
+        return None
+    files = sorted(recording.repetition_directory(repetition).glob(queues.PATTERN))
     try:
-        places = {queues.place_of(file): list(queues.read(file)) for file in files}
-    except atomic.StoredError:  # that a file is broken is said elsewhere
-        return cause
-    return bottleneck.located(cause, scenario, places, record.counted, of[0].low.get(cause.repetition, []))
+        return {queues.place_of(file): list(queues.read(file)) for file in files}
+    except atomic.StoredError:
+        return None
 
 
 def parquet(table: pd.DataFrame) -> bytes:

@@ -1,6 +1,6 @@
 """Who took what a flow did not get: what each queue on its path did while it was outside its promise.
 
-Of recordings, where that was, too: at its sender, on a trunk, at its receiver (``bench.analysis.bottleneck``).
+Of recordings, where that was, too: at its sender, on a trunk, at its receiver (bench.analysis.bottleneck).
 And what the flow took itself: how many processor seconds a kept Gbit cost.
 """
 
