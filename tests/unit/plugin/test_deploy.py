@@ -409,7 +409,7 @@ def test_the_clusters_key_reaches_the_agent_when_it_comes_and_goes(node: Install
 
 def test_a_key_that_is_too_short_is_refused_in_words_and_the_agent_stays(node: Installation) -> None:
     left = node.state / "plugin" / "net" / state_files.FABRIC_KEY
-    node.key.write_text("0123456789abcde\n")
+    node.key.write_text("  0123456789abcde\t \n")
     with node.running("install") as look:
         said = look()
         until(lambda: (node.state / "plugin" / "node" / state_files.AGENT_LOCK).exists())
