@@ -21,7 +21,8 @@ from ..locks import Presence
 from ..node import ledger, peers, uplinks
 from ..node.records import EGRESS, INGRESS, of_tree, promised
 from ..tools import CommandError
-from . import kernel, keys, messages, waking
+from . import keys, messages, waking
+from .arrivals import Arrivals
 from .division import Downlink
 from .sending import Sending
 from .talk import Talk
@@ -181,7 +182,7 @@ class Node:
         self._sending.begin()
         self._downlink = Downlink(tree.usable)
         self.update(tree, entries, monotonic())
-        self._counters = kernel.Counters()
+        self._arrivals = Arrivals(tree.uplink)
         self._arrived_at = self._divided_at = self._told_at = self._greeted_at = 0.0
         self._active_at = monotonic()
         self._reported: dict[int, dict[int, Claim]] = {}
@@ -200,7 +201,7 @@ class Node:
 
     def close(self) -> None:
         """End it."""
-        for one in (self._sending, self._talk, self._counters):
+        for one in (self._sending, self._talk, self._arrivals):
             one.close()
 
     def wake(self, now: float) -> None:
@@ -244,10 +245,9 @@ class Node:
     def _measure(self, now: float) -> None:
         """What came since, by node."""
         elapsed, self._arrived_at = max(now - self._arrived_at, 0.001), now
-        arrived = self._counters.look(peers.ARRIVED)
         bits = 8 * self._tree.wire_of_packets
-        rates = {addresses.dotted(kernel.node(key)): count * bits / elapsed for key, count in arrived.items()}
-        self._downlink.arrived(rates, now)
+        arrived = self._arrivals.look(now).items()
+        self._downlink.arrived({node: count * bits / elapsed for node, count in arrived}, now)
 
     def _divide(self, now: float) -> None:
         self._divided_at = now

@@ -7,7 +7,8 @@ this node's agent lives or not. Each message of the agent's to a node puts its e
 the message's priority says the class. No transaction is needed for that, which takes the kernel up to 25 ms.
 
 What waits for a grant is counted in `asked`, what promised classes send in `sent`, and what came in
-`arrived`, of nodes one by one and of all others at 0.0.0.0; all for a second.
+`came`, by the node that the packets name, or 0.0.0.0, and by the frame's hardware address, by which it is
+found who routed them here (`concorde.fabric.arrivals`); all for a second.
 
 It comes after the chains that give pods' packets their classes (`marks`), which an encapsulated packet keeps.
 """
@@ -24,13 +25,13 @@ if TYPE_CHECKING:
     from .limits import Rule
     from .records import Tree
 
-PEERS, SENT, ASKED, ARRIVED = "peers", "sent", "asked", "arrived"
+PEERS, SENT, ASKED, ARRIVED = "peers", "sent", "asked", "came"
 _COUNTED = "flags dynamic,timeout; timeout 1s; size 65536; counter"
 SETS = {
     ("ip", PEERS): ("map", "type ipv4_addr : classid; flags dynamic,timeout; size 4096"),
     ("ip", SENT): ("set", f"type ipv4_addr . classid; {_COUNTED}"),
     ("ip", ASKED): ("set", f"type ipv4_addr; {_COUNTED}"),
-    ("ip", ARRIVED): ("set", f"type ipv4_addr; {_COUNTED}"),
+    ("ip", ARRIVED): ("set", f"type ipv4_addr . ether_addr; {_COUNTED}"),
 }
 # Packets, or the agent every few milliseconds, put elements into these.
 LEARNED = frozenset(SETS)
@@ -69,8 +70,8 @@ def chains(trees: Sequence[Tree]) -> dict[tuple[str, str], tuple[str, list[Rule]
             (f"{out} {_NEXT_HOP} {nodes} goto through", "to a pod behind one"),
         ]
         coming += [
-            (f"{into} ip saddr {nodes} update @{ARRIVED} {{ ip saddr }} return", "from a node"),
-            (f"{into} update @{ARRIVED} {{ {_OTHERS} }}", "from elsewhere"),
+            (f"{into} ip saddr {nodes} update @{ARRIVED} {{ ip saddr . ether saddr }} return", "from a node"),
+            (f"{into} update @{ARRIVED} {{ {_OTHERS} . ether saddr }}", "from behind one, or elsewhere"),
         ]
     if not leaving:
         return {}

@@ -14,7 +14,7 @@ ROOT, BEST_EFFORT, CONTROL, DEFAULT = "c0de:1", "c0de:fffc", "c0de:fffd", "c0de:
 REST = BEST_EFFORT, DEFAULT
 OF_BEST_EFFORT = 1_000, USABLE
 # Sets of what the kernel has, whatever pods there are, and of what packets bring.
-READ = ("tunnels", "vteps", "underlays", "hops", "connections", "full", "peers", "sent", "asked", "arrived")
+READ = ("tunnels", "vteps", "underlays", "hops", "connections", "full", "peers", "sent", "asked", "came")
 
 
 def differences(world: World, sight: Sight) -> list[str]:

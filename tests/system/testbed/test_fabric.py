@@ -116,6 +116,19 @@ def test_what_goes_to_a_node_has_its_class_which_ends_with_the_agent(fabric: Tes
     assert fabric.check() == []
 
 
+def test_what_is_routed_is_of_the_node_that_routed_it() -> None:
+    scenario = load(INCAST, ["enforcement=fabric", "clusters.a.backend=host-gw"], scale=0.1)
+    with assemble(scenario, "netns", "cni").running() as routed:
+        node, receiver = routed.nodes[SENDER], routed.nodes[RECEIVER]
+        with sending(routed.pods["other-1"], routed.pods["receiver"].address, a_second=400):
+            grows(lambda: sent(node, PEER), 500_000)
+            begun = state(receiver)["at"]
+            until(lambda: state(receiver)["at"] > begun)
+            told = state(receiver)
+        assert str(routed.addressing.address(SENDER)) in told["granted"]
+        assert told["downlink"]["foreign"] < 400_000  # of the 3.4 Mbit/s that come from a pod's address
+
+
 def test_a_ceiling_that_nobody_could_grant_is_said_and_repaired(fabric: Testbed) -> None:
     node = fabric.nodes["worker-01"]
     shown = node.run(["tc", "class", "show", "dev", "eth0", "classid", "c0de:10"]).stdout.split()
