@@ -1,7 +1,7 @@
 """What comes to this node, by the node that it comes from.
 
 An overlay's packets have the address of the node that sent them. Routed ones have a pod's: who sent these is
-told by the hardware address of their frame, and the kernel knows whose that is, for agents talk to each other.
+told by the hardware address of their frame. The kernel knows whose that is, for agents talk to each other.
 """
 
 from __future__ import annotations
