@@ -140,6 +140,7 @@ def cluster(pair: Testbed, tmp_path: Path) -> Iterator[Cluster]:
         until(lambda: pair.check() == [])
 
 
+@pytest.mark.by_turns
 @pytest.mark.alone  # who is told to end has to be heard, and the API to answer, while a pod's grace lasts
 def test_services_are_served_through_an_upgrade_and_nothing_is_left(pair: Testbed, cluster: Cluster) -> None:
     before, client, node = cluster_wide(pair), cluster.client, cluster.node

@@ -10,7 +10,7 @@ import pytest
 
 from tests.e2e.conftest import invoke
 
-pytestmark = pytest.mark.alone
+pytestmark = [pytest.mark.alone, pytest.mark.by_turns]
 
 # The disturbance takes what it can get, processors too: a run then proves nothing, and is made again.
 ATTEMPTS = 3
