@@ -25,11 +25,11 @@ OTHERS = (
 )
 # What a version with other tables would have: a step more.
 STEPS = (
-    ("state_files.py", "LEDGER_VERSION = 8", "LEDGER_VERSION = 9"),
+    ("state_files.py", "LEDGER_VERSION = 10", "LEDGER_VERSION = 11"),
     (
         "node/migration.py",
-        "*_LATER, retire)",
-        '*_LATER, retire, ("ALTER TABLE attachment ADD COLUMN later INTEGER",))',
+        "retire, *later)",
+        'retire, *later, ("ALTER TABLE attachment ADD COLUMN later INTEGER",))',
     ),
 )
 

@@ -26,9 +26,11 @@ usage: concorde ledger [--json] [--state-dir DIR]   who was promised what on thi
                                                     make the ledger again: from the kernel, and from
                                                     what runtimes keep of attachments (/var/lib/cni/results,
                                                     /run/concorde-networks/attached)
-       concorde change POD egress-guarantee[.INTERFACE]=RATE [--state-dir DIR] [--cache DIR ...]
-                                                    promise a pod that runs something else, at once;
-                                                    POD is namespace/name, or its container's id
+       concorde change POD {egress,ingress}-guarantee[.INTERFACE]=RATE ...
+                       [--state-dir DIR] [--cache DIR ...]
+                                                    promise a pod that runs something else, all of it
+                                                    at once or nothing; POD is namespace/name, or its
+                                                    container's id
        concorde --version
        concorde examine <CONFLIST                   what this node lacks for pods of a network
        concorde chain <NETWORKS                     another's list with ours behind: of an object whose
@@ -101,7 +103,8 @@ def parse(arguments: list[str]) -> Asked:
         raise UsageError(f"unknown command {asked.command!r}")
     _, options = _COMMANDS[asked.command]
     if asked.command == "change":
-        asked.wanted, left = _wanted(left[:2]), left[2:]
+        given = next((at for at, word in enumerate(left) if word.startswith("--")), len(left))
+        asked.wanted, left = _wanted(left[:given]), left[given:]
     while left:
         option = left.pop(0)
         name, equals, value = option.partition("=")
@@ -120,9 +123,9 @@ def _wanted(given: list[str]) -> Wanted:
     from . import changes
 
     if len(given) < 2:
-        raise UsageError(f"change requires a pod and {changes.PROMISE}=RATE")
+        raise UsageError(f"change requires a pod and {changes.EXAMPLE}")
     try:
-        return changes.Wanted(*given)
+        return changes.Wanted(given[0], given[1:])
     except ValueError as error:
         raise UsageError(str(error)) from None
 

@@ -13,9 +13,12 @@ from .leases import Lease, Link
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from .bridges import Port
     from .cache import Kept
     from .host_interfaces import Found
+    from .leases import Terms
     from .node.records import Key
 
 
@@ -49,6 +52,13 @@ class Attached:
         ends = [one.found.end.index for one in (self, other) if one.found is not None and one.found.end]
         return len(ends) == 2 and ends[0] == ends[1]
 
+    def change(self, now: Terms, said: Mapping[str, int | None]) -> None:
+        """Let it have what it has by now, as for guarantees.terms_by_now(). Raises CniError 7."""
+        if self.configuration is not None:
+            mtu = self.configuration.node_mtu() if self.lease.link is None else self.lease.link.mtu
+            own = self.configuration, mtu, *_keeps(self.configuration)
+            self.lease.terms = guarantees.terms_by_now(*own, now, said)
+
     @property
     def who(self) -> str:
         """The attachment for people."""
@@ -69,10 +79,14 @@ def of_cache(network: str, kept: Kept, ports: dict[str, Port]) -> Attached | Non
         if link is None:
             return None
         mtu = link.mtu
-    enforcement = enforcements.load(configuration.enforcement)
-    terms = guarantees.terms(configuration, mtu, enforcement.RESERVES, enforcement.RECEIVES)
+    terms = guarantees.terms(configuration, mtu, *_keeps(configuration))
     lease = Lease(kept.container, kept.interface, terms, link, kept.pod)
     return Attached(network, lease, configuration, found, kept.netns)
+
+
+def _keeps(configuration: Configuration) -> tuple[bool, bool]:
+    enforcement = enforcements.load(configuration.enforcement)
+    return enforcement.RESERVES, enforcement.RECEIVES
 
 
 def of_row(network: str, lease: Lease, ports: dict[str, Port]) -> Attached | None:

@@ -1,17 +1,20 @@
-"""`concorde change`: another promise for a pod that runs. Nothing that it sends is dropped by that.
+"""`concorde change`: other promises for a pod that runs. Nothing that it sends is dropped by that.
 
 How a promise is counted stands in the network's configuration, and that in what runtimes keep of attachments.
-The ledger remembers what the configuration says, for it goes on saying so.
+The ledger remembers what the configuration says, for it goes on saying so. What the pod has then is what ADD
+would have given it with these annotations.
 """
 
 from __future__ import annotations
 
-from . import cache, enforcements, guarantees, pod_annotations
+from . import cache, enforcements, guarantees
 from .cni import INVALID_CONFIGURATION, CniError, shown
 from .configuration import Configuration, bits_per_second, node_directory
+from .leases import EGRESS, INGRESS
 from .locks import AttachmentLock, NodeLock
 from .node import attachments, ledger
 from .node.messages import rate
+from .verbs.add import require_receiver
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -21,23 +24,32 @@ if TYPE_CHECKING:
     from .node.ledger import Ledger
     from .node.records import Entry
 
-PROMISE = pod_annotations.GUARANTEE.removeprefix(pod_annotations.OURS)
+_DIRECTIONS = {f"{direction}-guarantee": direction for direction in (EGRESS, INGRESS)}
+EXAMPLE = " or ".join(f"{promise}=RATE" for promise in _DIRECTIONS)
 
 
 class Wanted:
-    """A pod, and what it is to be promised (bits per second) of what it sends by an interface."""
+    """A pod, and what it is to be promised of what it sends or receives by an interface, by direction."""
 
-    def __init__(self, pod: str, setting: str) -> None:
-        """Read `default/web` and `egress-guarantee=2G` or `egress-guarantee.net1=2G`. Raises ValueError."""
-        name, equals, quantity = setting.partition("=")
-        promise, _, self.interface = name.partition(".")
-        if not equals or promise != PROMISE:
-            raise ValueError(f"{shown(setting)} is not {PROMISE}=RATE, such as {PROMISE}=2G")
+    def __init__(self, pod: str, settings: Iterable[str]) -> None:
+        """Read `default/web`, and `egress-guarantee=2G` or `ingress-guarantee.net1=2G`. Raises ValueError."""
         self.pod = pod
-        try:
-            self.guarantee = bits_per_second(quantity)
-        except ValueError as error:
-            raise ValueError(f"{name}: {shown(quantity)} {error}") from None
+        self.interface, self.promises = "", dict[str, str]()
+        for setting in settings:
+            name, equals, quantity = setting.partition("=")
+            promise, _, interface = name.partition(".")
+            direction = _DIRECTIONS.get(promise)
+            if not equals or direction is None:
+                raise ValueError(f"{shown(setting)} is not {EXAMPLE}, such as egress-guarantee=2G")
+            try:
+                bits_per_second(quantity)
+            except ValueError as error:
+                raise ValueError(f"{name}: {shown(quantity)} {error}") from None
+            if direction in self.promises:
+                raise ValueError(f"{promise} is given twice")
+            if self.promises and interface != self.interface:
+                raise ValueError(f"{name}: one call changes what one interface is promised")
+            self.promises[direction], self.interface = quantity, interface
 
 
 def change(state: str, caches: Iterable[str], wanted: Wanted) -> str:
@@ -57,24 +69,33 @@ def change(state: str, caches: Iterable[str], wanted: Wanted) -> str:
         if before is None:
             raise _unasked(f"{entry.who} has just ended")
         with NodeLock(directory):
-            _change(book, before, kept, wanted)
-    was = "nothing" if before.guarantee is None else rate(before.guarantee)
-    return f"{entry.who}: {PROMISE} {rate(wanted.guarantee)}, before {was}\n"
+            after = _change(book, before, kept, wanted)
+    return "".join(
+        f"{entry.who}: {way}-guarantee {_rate(after.promise(way))}, before {_rate(before.promise(way))}\n"
+        for way in wanted.promises
+    )
 
 
-def _change(book: Ledger, before: Entry, kept: Kept, wanted: Wanted) -> None:
+def _rate(promise: int | None) -> str:
+    return "nothing" if promise is None else rate(promise)
+
+
+def _change(book: Ledger, before: Entry, kept: Kept, wanted: Wanted) -> Entry:
     configuration = Configuration(kept.document)
     enforcement = enforcements.load(configuration.enforcement)
     settings, lease = enforcement.on_uplink(configuration), book.lease(before.key)
     if settings is None or lease is None:
         problem = f"enforcement {configuration.enforcement} keeps no promise on the node's link"
         raise _unasked(f"{before.who}: {problem}")
-    terms = lease.terms
-    guarantees.require_within(wanted.guarantee, terms.answers, terms.ceiling, PROMISE)
-    terms.guarantee = wanted.guarantee
-    attachments.change(
-        book, before, attachments.entry_of(configuration, lease, settings, kept.netns), settings
-    )
+    mtu = configuration.node_mtu() if lease.link is None else lease.link.mtu
+    keeps = enforcement.RESERVES, enforcement.RECEIVES
+    said = book.changed().get(before.key, {})
+    lease.terms = guarantees.terms_by_now(configuration, mtu, *keeps, lease.terms, said, wanted.promises)
+    if INGRESS in wanted.promises:
+        require_receiver(configuration, enforcement, lease.terms)
+    after = attachments.entry_of(configuration, lease, settings, kept.netns)
+    attachments.change(book, before, after, settings)
+    return after
 
 
 def _entry(entries: list[Entry], wanted: Wanted) -> Entry:
@@ -83,7 +104,8 @@ def _entry(entries: list[Entry], wanted: Wanted) -> Entry:
         raise _unasked(f"no pod {shown(wanted.pod)} is attached to this node (concorde ledger names those)")
     found = [entry for entry in own if wanted.interface in ("", entry.interface)]
     if len(found) != 1:
-        there = ", ".join(f"{PROMISE}.{entry.interface}" for entry in own)
+        first = next(iter(wanted.promises))
+        there = ", ".join(f"{first}-guarantee.{entry.interface}" for entry in own)
         raise _unasked(f"{wanted.pod}: say of which interface: {there}")
     return found[0]
 

@@ -15,6 +15,7 @@ from .leases import Terms
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from typing import Any
 
     from .configuration import Configuration
@@ -48,16 +49,21 @@ class Promise:
         return self.ceiling if self.guarantee is None else self.guarantee
 
 
-def promise(document: dict[str, Any], capability_is_ceiling: bool = False) -> Promise:
+def promise(
+    document: dict[str, Any],
+    capability_is_ceiling: bool = False,
+    instead: Mapping[str, str] | None = None,
+) -> Promise:
     """The promise in a network configuration as the runtime passes it.
 
     The annotation goes before the capability, the capability before the network's default. Runtimes derive
     the capability from the ceiling's annotation; where a ceiling means something of its own, the capability
     must be taken for one. Answers are said by an annotation, or follow from what the pod is to receive.
-    Raises CniError 7 naming the key, and both keys when guarantee and answers together exceed the ceiling.
+    `instead` are annotations given since. Raises CniError 7 naming the key, and both keys when guarantee and
+    answers together exceed the ceiling.
     """
     runtime = table(document, "runtimeConfig") or {}
-    given = pod_annotations.of(document)
+    given = {**pod_annotations.of(document), **(instead or {})}
     ceiling_path, ceiling = _quantity(given, CEILING, pod_annotations.path(CEILING))
     capability = _capability(runtime)
     if capability_is_ceiling:
@@ -102,13 +108,20 @@ def _answers_to(ingress: int, room: int | None) -> int | None:
     return (needed if room is None else min(needed, room)) or None
 
 
-def terms(configuration: Configuration, mtu: int, reserves: bool, receives: bool) -> Terms:
+def terms(
+    configuration: Configuration,
+    mtu: int,
+    reserves: bool,
+    receives: bool,
+    instead: Mapping[str, str] | None = None,
+) -> Terms:
     """The terms for a pod with this MTU (bytes): which rate and burst a class needs to keep the promise.
 
     `reserves` says that a guarantee is a floor on the uplink; the class on the pod's interface is then for
-    its ceiling. `receives` says whether anything can be promised of what the pod receives. Raises CniError 7.
+    its ceiling. `receives` says whether anything can be promised of what the pod receives. `instead` is as
+    for promise(). Raises CniError 7.
     """
-    asked = promise(configuration.document, capability_is_ceiling=reserves)
+    asked = promise(configuration.document, capability_is_ceiling=reserves, instead=instead)
     if asked.ingress is not None and not receives:
         words = f"enforcement {configuration.enforcement} promises nothing of what a pod receives"
         raise invalid(pod_annotations.path(INGRESS), words)
@@ -121,6 +134,31 @@ def terms(configuration: Configuration, mtu: int, reserves: bool, receives: bool
     if burst > shaping.longest_burst(rate):
         raise invalid("burst", f"{burst} bytes take too long at {rate} bit/s for the kernel to count")
     return Terms(configuration.enforcement, asked.guarantee, asked.ceiling, rate, burst, *promised)
+
+
+def terms_by_now(
+    configuration: Configuration,
+    mtu: int,
+    reserves: bool,
+    receives: bool,
+    now: Terms,
+    said: Mapping[str, int | None],
+    wanted: Mapping[str, str] | None = None,
+) -> Terms:
+    """The same for a pod that has terms by `now`, some of which were changed since its ADD.
+
+    `said` is what the configuration said of those, by direction (Ledger.changed); where it says something
+    else by now, that counts. `wanted` is what is to change besides, likewise. Raises CniError 7.
+    """
+    own = terms(configuration, mtu, reserves, receives)
+    since = {
+        direction: str(now.promise(direction))
+        for direction, then in said.items()
+        if own.promise(direction) == then
+    }
+    changed = {**since, **(wanted or {})}
+    instead = {pod_annotations.guarantee(direction): quantity for direction, quantity in changed.items()}
+    return terms(configuration, mtu, reserves, receives, instead) if instead else own
 
 
 def _first(*given: tuple[str, int | None]) -> tuple[str, int | None]:

@@ -10,6 +10,10 @@ if TYPE_CHECKING:
     from typing import Any
 
 
+# What is promised on a link: of what pods send by it, and of what they receive.
+EGRESS, INGRESS = "egress", "ingress"
+
+
 class Link:
     """The interface this plugin made for a pod; MTU in bytes."""
 
@@ -53,6 +57,10 @@ class Terms:
     def promises(self) -> bool:
         """Whether anything is promised on the node's link; a ceiling is not."""
         return bool(self.guarantee or self.answers or self.ingress)
+
+    def promise(self, direction: str) -> int | None:
+        """What is promised of what the pod sends, or receives (bits per second)."""
+        return self.guarantee if direction == EGRESS else self.ingress
 
     def __str__(self) -> str:
         return ", ".join(f"{name} {value}" for name, value in vars(self).items())

@@ -21,8 +21,9 @@ from edge import netlink as nl
 
 from . import VERSION, files, locks, state_files, strict_json
 from .cni import CniError
+from .leases import INGRESS
 from .node import htb
-from .node.records import INGRESS, of_tree, promised
+from .node.records import of_tree, promised
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

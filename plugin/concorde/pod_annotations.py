@@ -16,6 +16,11 @@ INGRESS = OURS + "ingress-guarantee"
 PROMISES = GUARANTEE, ANSWERS, INGRESS
 
 
+def guarantee(direction: str) -> str:
+    """The annotation with what is promised in a direction: `egress` or `ingress`."""
+    return f"{OURS}{direction}-guarantee"
+
+
 def of(document: dict[str, Any]) -> dict[str, Any]:
     """The pod's, in a network configuration as the runtime passes it. Raises CniError 7."""
     return table(table(document, "runtimeConfig") or {}, CAPABILITY) or {}

@@ -38,7 +38,7 @@ class Former:
         self.entries: list[Entry] = []
         self.leases: dict[Key, Lease] = {}
         self.last: dict[tuple[str, str], int] = {}
-        self.changed: dict[Key, int | None] = {}
+        self.changed: dict[Key, dict[str, int | None]] = {}
         with state_files.WhereWhole():
             book = ledger.opened(directory)
             if book is None:
@@ -160,9 +160,9 @@ def _make_again(directory: str, networks: set[str], kept: list[Kept], said: list
 def _change(alive: list[Attached], former: Former) -> None:
     """Let pods keep what they were promised since their ADD, of which caches do not tell."""
     for one in alive:
-        own = former.leases.get(one.key)
-        if own is not None and former.changed.get(one.key, -1) == one.lease.terms.guarantee:
-            one.lease.terms.guarantee = own.terms.guarantee
+        own, said = former.leases.get(one.key), former.changed.get(one.key)
+        if own is not None and said:
+            one.change(own.terms, said)
 
 
 def _put_stores_aside(state: str, said: list[str]) -> None:

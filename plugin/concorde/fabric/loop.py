@@ -17,9 +17,10 @@ from time import monotonic, time
 from .. import addresses, files, state_files, strict_json
 from ..cni import CniError, in_words, write
 from ..configuration import node_directory
+from ..leases import EGRESS, INGRESS
 from ..locks import Presence
 from ..node import ledger, peers, uplinks
-from ..node.records import EGRESS, INGRESS, of_tree, promised
+from ..node.records import of_tree, promised
 from ..tools import CommandError
 from . import keys, messages, waking
 from .arrivals import Arrivals
@@ -288,6 +289,7 @@ class Node:
             "at": int(time()),
             "address": self._own,
             "downlink": {
+                "promised": int(link.promised),
                 "reserved": int(link.reserved),
                 "foreign": int(link.foreign),
                 "free": int(link.free),

@@ -54,13 +54,16 @@ def enter(tree: Tree | None, entry: Entry, total: int) -> None:
 def change(tree: Tree, before: Entry, after: Entry, total: int) -> None:
     """Give an attachment's class other rates, where it is; what waits there stays.
 
-    `total` (bits per second) is what is promised in its tree then. Raises tools.CommandError and OSError, and
-    may then have done half of it.
+    Where it keeps its own nothing is done: in a fabric more may be granted it. `total` (bits per second) is
+    what is promised in its tree then. Raises tools.CommandError and OSError, and may then have done half of
+    it.
     """
     assert after.minor is not None
+    former, wanted = tables.elements(before), tables.elements(after)
+    if (before.rate, before.ceil, former) == (after.rate, after.ceil, wanted):
+        return
     own = htb.change_class(tree, after, is_fair(tree), new=not before.rate)
     rest = htb.change_rest(tree, htb.default_rate(tree, total))
-    former, wanted = tables.elements(before), tables.elements(after)
     nft = tables.change("delete", [one for one in former if one not in wanted])
     nft += tables.change("add", [one for one in wanted if one not in former])
     batches.run_all(("tc", rest + own if after.rate > before.rate else own + rest), ("nft", nft))

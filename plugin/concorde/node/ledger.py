@@ -18,10 +18,10 @@ import os
 from .. import addresses, state_files
 from ..cni import ALREADY_ATTACHED, NO_BANDWIDTH, NO_FREE_ADDRESS, UPLINK_CONFLICT, CniError
 from ..database import Conflict, Database, damaged
-from ..leases import lease_of
+from ..leases import EGRESS, INGRESS, lease_of
 from ..locks import NetworkLock, NodeLock
 from . import htb, messages
-from .records import EGRESS, INGRESS, Entry, Tree, fabric_of, of_tree, promised
+from .records import Entry, Tree, fabric_of, of_tree, promised
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -416,24 +416,33 @@ class Ledger(Database):
             raise CniError(NO_BANDWIDTH, messages.refusal(link, of_tree(link, self.entries()), entry))
 
     def change(self, tree: Tree, before: Entry, after: Entry) -> None:
-        """Promise something else of what an attachment sends, if it fits, as less always does.
+        """Promise an attachment something else, if it fits at both ends, as less always does.
 
         To be called within a transaction. Raises CniError 105 and 106.
         """
         self.require(tree, after.network)
         others = [one for one in of_tree(tree, self.entries()) if one.key != after.key]
-        if after.rate > max(before.rate, tree.promisable - promised(others)):
-            raise CniError(NO_BANDWIDTH, messages.refusal(tree, others, after))
-        asked = after.guarantee, after.answers, None
-        of = EGRESS, after.peer
-        self._promise((*after.key, *of, *asked, after.uplink, after.rate, after.ceil, after.minor))
+        for link in (tree, tree.downlink):
+            room = link.promisable - promised(others, link.direction)
+            if after.takes(link.direction) > max(before.takes(link.direction), room):
+                raise CniError(NO_BANDWIDTH, messages.refusal(link, others, after))
+        self._promises(after)
+        for direction in (EGRESS, INGRESS):
+            if before.promise(direction) != after.promise(direction):
+                self._say_changed(after.key, direction, before.promise(direction))
+
+    def _say_changed(self, key: Key, direction: str, said: int | None) -> None:
         self._database.execute(
-            "INSERT OR IGNORE INTO changed VALUES (?, ?, ?, ?)", (*after.key, before.guarantee)
+            "INSERT OR IGNORE INTO changed VALUES (?, ?, ?, ?, ?)", (*key, direction, said)
         )
 
-    def changed(self) -> dict[Key, int | None]:
-        """What the configuration says, of each attachment that was promised something else (`change`)."""
-        return {row[:3]: row[3] for row in self._database.execute("SELECT * FROM changed")}
+    def changed(self) -> dict[Key, dict[str, int | None]]:
+        """What the configuration says, by direction, of who was promised something else (`change`)."""
+        found: dict[Key, dict[str, int | None]] = {}
+        query = "SELECT network, container, interface, direction, guarantee FROM changed"
+        for *key, direction, said in self._database.execute(query):
+            found.setdefault(tuple(key), {})[direction] = said
+        return found
 
     def enter(self, entry: Entry) -> None:
         """Write down what the node knows of an attachment. To be called within a transaction.
@@ -452,6 +461,10 @@ class Ledger(Database):
             )
         except Conflict as error:
             raise CniError(ALREADY_ATTACHED, messages.taken(entry, self.entries())) from error
+        self._promises(entry)
+
+    def _promises(self, entry: Entry) -> None:
+        """Write down what an attachment's promises take, in both directions."""
         if entry.ceil or entry.rate:
             asked = entry.guarantee, entry.answers, None
             of = EGRESS, entry.peer
@@ -495,7 +508,7 @@ class Ledger(Database):
         leases: Mapping[Key, Lease],
         last: Mapping[tuple[str, str], int],
         unknown: Iterable[tuple[str, Link]],
-        changed: Mapping[Key, int | None],
+        changed: Mapping[Key, Mapping[str, int | None]],
     ) -> list[Key]:
         """Write down what `rebuild` has found, and return the leases that could not be.
 
@@ -517,7 +530,8 @@ class Ledger(Database):
                 "INSERT OR IGNORE INTO reserved VALUES (?, ?, ?)", (network, link.address, link.host_veth)
             )
         for key in changed.keys() & leases.keys():
-            self._database.execute("INSERT INTO changed VALUES (?, ?, ?, ?)", (*key, changed[key]))
+            for direction, said in changed[key].items():
+                self._say_changed(key, direction, said)
         for (network, subnet), address in last.items():
             self._last(network, subnet, address)
         return left

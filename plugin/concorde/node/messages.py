@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from .. import addresses
-from .records import INGRESS, promised
+from ..leases import INGRESS
+from .records import promised
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -72,6 +72,15 @@ _LATER: tuple[tuple[str, ...], ...] = (
         "CREATE TABLE changed (network TEXT NOT NULL, container TEXT NOT NULL, interface TEXT NOT NULL,"
         " guarantee INTEGER, PRIMARY KEY (network, container, interface)) WITHOUT ROWID",
     ),
+    (
+        # Of what pods receive, too.
+        "ALTER TABLE changed RENAME TO sent",
+        "CREATE TABLE changed (network TEXT NOT NULL, container TEXT NOT NULL, interface TEXT NOT NULL,"
+        " direction TEXT NOT NULL, guarantee INTEGER,"
+        " PRIMARY KEY (network, container, interface, direction)) WITHOUT ROWID",
+        "INSERT INTO changed SELECT network, container, interface, 'egress', guarantee FROM sent",
+        "DROP TABLE sent",
+    ),
 )
 _LAST_STORE, _EMPTIED = 2, 3  # versions
 _ENTRY = (
@@ -135,7 +144,8 @@ def steps(tables: Iterable[str], stores: Stores, reading: bool) -> tuple[Step, .
         for _, path in () if reading else stores:
             _Store(path, _EMPTIED).close()
 
-    return (*_LEDGER, take_over, retire, *_LATER, retire)
+    later = [step for one in _LATER for step in (one, retire)]
+    return (*_LEDGER, take_over, retire, *later)
 
 
 def _take_over(execute: Execute, tables: Iterable[str], stores: Stores, reading: bool) -> None:

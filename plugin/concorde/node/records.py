@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from .. import addresses, names
+from ..leases import EGRESS, INGRESS
 from ..shaping import ETHERNET_HEADER, TCP_IP_HEADERS
 
 TYPE_CHECKING = False
@@ -26,9 +27,6 @@ FULL_FRAME = 1500 + ETHERNET_HEADER
 
 # In place of a network namespace: no pod is in this one.
 GONE = "gone"
-
-# What is promised on a link: of what pods send by it, and of what they receive.
-EGRESS, INGRESS = "egress", "ingress"
 
 
 class Fabric:
@@ -272,6 +270,10 @@ class Entry:
     def tree(self) -> TreeKey:
         """The key of the tree that has its classes."""
         return self.uplink, EGRESS
+
+    def promise(self, direction: str) -> int | None:
+        """What it is promised of what it sends, or receives (bits per second as promised)."""
+        return self.guarantee if direction == EGRESS else self.ingress
 
     def takes(self, direction: str) -> int:
         """What its promises take of its link in a direction (bits per second of layer 2 in full frames)."""

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from .. import addresses
+from ..leases import INGRESS
 from . import htb, messages, nfnetlink
-from .records import INGRESS, of_tree, promised
+from .records import of_tree, promised
 from .tables import counting
 
 TYPE_CHECKING = False

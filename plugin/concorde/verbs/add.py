@@ -71,7 +71,7 @@ def _attach(
     """The lease, and whether the pod's default route goes there."""
     enforcement = enforcements.load(configuration.enforcement)
     terms = guarantees.terms(configuration, mtu, enforcement.RESERVES, enforcement.RECEIVES)
-    _require_receiver(configuration, enforcement, terms)
+    require_receiver(configuration, enforcement, terms)
     lease = Lease(request.container, request.interface, terms, None, request.pod)
     key = configuration.name, request.container, request.interface
     attachments.take_over(configuration.state)
@@ -94,7 +94,7 @@ def _attach(
     return lease, default
 
 
-def _require_receiver(configuration: Configuration, enforcement: Enforcement, terms: Terms) -> None:
+def require_receiver(configuration: Configuration, enforcement: Enforcement, terms: Terms) -> None:
     """Have a pod wait whose promise of what it receives nobody would keep yet. Raises CniError 11."""
     absent = enforcement.absent(configuration) if terms.ingress is not None else ""
     if absent:

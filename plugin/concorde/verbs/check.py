@@ -36,10 +36,9 @@ def check(request: Request) -> None:
     assert lease is not None
     enforcement = enforcements.load(configuration.enforcement)
     keeps = enforcement.RESERVES, enforcement.RECEIVES
-    expected = guarantees.terms(configuration, configuration.node_mtu(), *keeps)
-    changed = book.changed()
-    if key in changed and changed[key] == expected.guarantee:
-        expected.guarantee = lease.terms.guarantee
+    changed = book.changed().get(key, {})
+    mtu = configuration.node_mtu()
+    expected = guarantees.terms_by_now(configuration, mtu, *keeps, lease.terms, changed)
     _require(str(lease.terms) == str(expected), f"the lease says {lease.terms}; expected {expected}")
     try:
         if lease.link is not None:

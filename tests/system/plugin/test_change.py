@@ -129,7 +129,7 @@ def test_bad_input_is_named_and_ends_with_2(pair: Pair) -> None:
         (("A-1", "egress-guarantee.net1=150M"), "A-1: say of which interface: egress-guarantee.eth0"),
         (
             ("A-1", "egress-guarantee=300M"),
-            "egress-guarantee: guarantee of 300000000 bit/s is above the 2000",
+            'egress-guarantee"]: guarantee of 300000000 bit/s is above the 2000',
         ),
         (
             ("A-1", "egress-guarantee=195M"),
@@ -137,8 +137,9 @@ def test_bad_input_is_named_and_ends_with_2(pair: Pair) -> None:
         ),
         (("A-1", "egress-guarantee=much"), "egress-guarantee: 'much' is not a quantity such as 1G"),
         (("A-1", "egress-guarantee=1"), "egress-guarantee: '1' is outside 1k to 1T"),
-        (("A-1", "speed=1G"), "'speed=1G' is not egress-guarantee=RATE, such as egress-guarantee=2G"),
-        (("A-1",), "'--cache' is not egress-guarantee=RATE"),
+        (("A-1", "speed=1G"), "'speed=1G' is not egress-guarantee=RATE or ingress-guarantee=RATE, such as "),
+        (("A-1",), "change requires a pod and egress-guarantee=RATE or ingress-guarantee=RATE"),
+        (("A-1", asked, "ingress-guarantee=1M"), "enforcement node promises nothing of what a pod receives"),
         (("A-2", asked), "cluster-c A-2: enforcement pod keeps no promise on the node's link"),
     ):
         status, said = change(pair, *arguments)

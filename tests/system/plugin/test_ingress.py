@@ -6,13 +6,14 @@ Here nobody sends anything: that takes several nodes.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.system.plugin.conftest import INGRESS, Document, Node
+from tests.system.plugin.conftest import GUARANTEE, INGRESS, Document, Node
 from tests.system.plugin.runtimes import ANNOTATIONS, CACHE, attach
 from tests.system.plugin.test_agent import agent
 from tests.system.plugin.test_rebuild import LEDGER, program, rebuilt, told
@@ -54,6 +55,9 @@ def test_the_agent_of_a_cluster_keeps_no_promise_of_another_that_has_no_key(
         error = node.call("ADD", "B-1", receiving("300M", cluster="b"))
     assert error["code"] == 11
     assert "with the cluster's --key" in error["msg"]
+    status, words = change(node, "A-1", "ingress-guarantee=400M")  # by now there is no agent at all
+    assert (status, "no agent divides this node's link yet" in words) == (4, True)
+    assert promised(node) == {"A-1": (300_000_000, 15_000_000)}
 
 
 def test_where_no_agent_divides_the_link_only_what_receives_waits_for_one(node: Node) -> None:
@@ -122,6 +126,80 @@ def test_check_says_what_the_ledger_has_and_the_pod_was_not_promised(member: Nod
     error = member.call("CHECK", "A-1", receiving("500M", prevResult=result))
     assert error["code"] == 104
     assert "'inward': 7" in error["msg"]
+
+
+def change(node: Node, pod: str, *promises: str) -> tuple[int, str]:
+    return program(node, "change", pod, *promises, "--cache", CACHE)
+
+
+def made(node: Node) -> str:
+    """The tree, with its queues, whose packets have which class, and the ledger; but for A-1's address."""
+    shown = [node.run("tc", "-d", what, "show", "dev", "eth0") for what in ("class", "qdisc")]
+    # The kernel numbers queues within queues, each time anew.
+    tree = [sorted(re.sub(r"\b8[0-9a-f]{3}:", "8:", text).splitlines()) for text in shown]
+    maps = [node.run("nft", "list", "map", "ip", "concorde", name) for name in ("promises", "answers")]
+    book = told(node)
+    return json.dumps([tree, maps, book]).replace(book["attachments"][0]["address"], "its own")
+
+
+def test_a_change_leaves_what_add_would_have_made(member: Node) -> None:
+    configuration = receiving("300M")
+    for promises in ({"ingress": "600M"}, {"ingress": "50M"}, {"egress": "200M", "ingress": "400M"}):
+        wanted = receiving(promises["ingress"])
+        wanted["runtimeConfig"][ANNOTATIONS].update({GUARANTEE: "200M"} if len(promises) > 1 else {})
+        attach(member, "A-1", wanted)
+        by_add = made(member)
+        assert member.call("DEL", "A-1", wanted) == {}
+        result = attach(member, "A-1", configuration)
+        asked = [f"{direction}-guarantee={rate}" for direction, rate in promises.items()]
+        status, words = change(member, "A-1", *asked)
+        assert (status, made(member)) == (0, by_add), words
+        assert member.call("CHECK", "A-1", {**configuration, "prevResult": result}) == {}
+        assert member.call("DEL", "A-1", configuration) == {}
+    assert words == (
+        "cluster-a A-1: egress-guarantee 200 Mbit/s, before nothing\n"
+        "cluster-a A-1: ingress-guarantee 400 Mbit/s, before 300 Mbit/s\n"
+    )
+
+
+def test_everybody_knows_what_was_changed_and_the_next_pod_does_not(member: Node) -> None:
+    configuration = receiving("300M")
+    result = attach(member, "A-1", configuration)
+    for asked in ("ingress-guarantee=500M", "egress-guarantee=100M", "ingress-guarantee=400M"):
+        assert change(member, "A-1", asked)[0] == 0
+    before = made(member)
+    (tree,) = told(member)["trees"]
+    assert (
+        f'concorde_downlink_promised_bits_per_second{{device="eth0"}} {tree["ingressPromised"]}\n'
+        in program(member, "metrics")[1]
+    )
+    assert promised(member) == {"A-1": (400_000_000, 20_000_000)}
+    assert program(member, "reconcile") == (0, "nothing to repair\n")
+    assert "made: " in rebuilt(member)
+    assert made(member) == before
+    assert member.call("CHECK", "A-1", {**configuration, "prevResult": result}) == {}
+    assert member.call("CHECK", "A-1", receiving("299M", prevResult=result))["code"] == 104
+    assert member.call("DEL", "A-1", configuration) == {}
+    attach(member, "A-1", configuration)
+    assert promised(member) == {"A-1": (300_000_000, 15_000_000)}
+
+
+def test_what_has_no_room_at_either_end_is_not_changed_at_all(member: Node) -> None:
+    attach(member, "A-1", receiving("300M"))
+    attach(member, "B-1", receiving("500M", cluster="b"))
+    before = made(member)
+    for asked, words in (
+        (("egress-guarantee=100M", "ingress-guarantee=500M"), "500 Mbit/s for what is received on eth0: "),
+        (
+            ("ingress-guarantee=310M", "egress-guarantee=950M"),
+            "950 Mbit/s and 15.5 Mbit/s for answers on eth0: ",
+        ),
+    ):
+        status, said = change(member, "A-1", *asked)
+        assert status == 1
+        assert said.startswith(f"concorde: no room for a guarantee of {words}")
+        assert "held by cluster-b " in said
+        assert made(member) == before
 
 
 @pytest.mark.parametrize("whole", [True, False], ids=["whole", "gone"])

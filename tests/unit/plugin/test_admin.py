@@ -19,6 +19,11 @@ def test_the_command_line() -> None:
     assert parsed("agent", "--listen=[::1]:9", "--every", "5") == {"listen": ("::1", 9), "every": 5}
     assert parsed("agent", "--account", "/proc/self/fd/3") == {"account": "/proc/self/fd/3"}
     assert parsed("metrics", "--output", "/d/x.prom") == {"output": "/d/x.prom"}
+    wanted = admin.parse(["change", "a/b", "egress-guarantee.net1=2G", "ingress-guarantee.net1=1G"]).wanted
+    assert wanted is not None
+    assert vars(wanted) == {
+        "pod": "a/b", "interface": "net1", "promises": {"egress": "2G", "ingress": "1G"},
+    }  # fmt: skip
 
 
 @pytest.mark.parametrize(
@@ -36,11 +41,19 @@ def test_the_command_line() -> None:
         ),
         (["agent", "--every", "0"], "--every must be an integer from 1 to 3600 (seconds), not '0'"),
         (["rebuild", "--cache", "../x"], "'../x' is not a plain absolute path"),
-        (["change"], "change requires a pod and egress-guarantee=RATE"),
-        (["change", "a/b"], "change requires a pod and egress-guarantee=RATE"),
+        (["change"], "change requires a pod and egress-guarantee=RATE or ingress-guarantee=RATE"),
+        (["change", "a/b"], "change requires a pod and egress-guarantee=RATE or ingress-guarantee=RATE"),
         (
             ["change", "a/b", "egress=1G"],
-            "'egress=1G' is not egress-guarantee=RATE, such as egress-guarantee=2G",
+            "'egress=1G' is not egress-guarantee=RATE or ingress-guarantee=RATE, such as egress-guarantee=2G",
+        ),
+        (
+            ["change", "a/b", "ingress-guarantee=1G", "ingress-guarantee=2G"],
+            "ingress-guarantee is given twice",
+        ),
+        (
+            ["change", "a/b", "ingress-guarantee.net1=1G", "egress-guarantee.net2=2G"],
+            "egress-guarantee.net2: one call changes what one interface is promised",
         ),
         (
             ["change", "a/b", "egress-guarantee=1P"],

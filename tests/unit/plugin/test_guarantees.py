@@ -6,6 +6,7 @@ import pytest
 from concorde import guarantees
 from concorde.cni import INVALID_CONFIGURATION, CniError
 from concorde.configuration import Configuration
+from concorde.leases import Terms
 
 from tests.unit.plugin.examples import ANNOTATIONS, annotated
 
@@ -81,6 +82,27 @@ def test_answers_to_what_is_received_are_a_twentieth_unless_it_is_said_and_as_th
     ):
         promise = guarantees.promise(annotated(ingress="500M", **given))
         assert (promise.ingress, promise.answers) == (500_000_000, answers)
+
+
+def test_what_was_changed_counts_while_the_configuration_says_what_it_said_then() -> None:
+    keys = {"name": "a", "enforcement": "fabric", **annotated(guarantee="20M", ingress="500M", ceiling="60M")}
+    own = Configuration(keys), 1450, True, True
+    told = guarantees.terms(*own)
+    assert (told.guarantee, told.answers, told.ingress) == (20_000_000, 25_000_000, 500_000_000)
+
+    def by_now(said: dict[str, int | None], **wanted: str) -> tuple[int | None, ...]:
+        now = Terms("fabric", 50_000_000, 60_000_000, None, None, 10_000_000, 900_000_000)
+        found = guarantees.terms_by_now(*own, now, said, wanted)
+        return found.guarantee, found.answers, found.ingress
+
+    assert by_now({}) == (20_000_000, 25_000_000, 500_000_000)
+    assert by_now({"egress": 20_000_000}) == (50_000_000, 10_000_000, 500_000_000)  # as the ceiling allows
+    assert by_now({"ingress": 500_000_000}) == (20_000_000, 40_000_000, 900_000_000)
+    assert by_now({"egress": None, "ingress": 1}) == (20_000_000, 25_000_000, 500_000_000)
+    assert by_now({"egress": 20_000_000}, ingress="100M") == (50_000_000, 5_000_000, 100_000_000)
+    with pytest.raises(CniError, match="guarantee of 61000000 bit/s is above the 60000000 of ") as caught:
+        by_now({"egress": 20_000_000}, egress="61M")
+    assert caught.value.code == INVALID_CONFIGURATION
 
 
 def test_what_is_received_is_promised_by_an_enforcement_that_does() -> None:

@@ -135,10 +135,13 @@ def test_a_promise_may_have_a_peer(tmp_path: Path) -> None:
     assert ledger.promised(TREE) == GIGA
 
 
-def receiver(name: str, inward: int, address: int, **keys: Any) -> Entry:
-    """One that is promised so much of what arrives (bits per second), and a twentieth for its answers."""
-    promised = {"ingress": inward, "inward": inward, "answers": inward // 20}
-    return entry(name, inward // 20, address, port=f"v{address}", **promised, **keys)
+def receiver(name: str, inward: int, address: int, answers: int | None = None, **keys: Any) -> Entry:
+    """One that is promised so much of what arrives, and for its answers, or a twentieth (bits per second)."""
+    answers = inward // 20 if answers is None else answers
+    promised = {"ingress": inward, "inward": inward, "answers": answers, "guarantee": None}
+    made = entry(name, answers, address, port=f"v{address}", **keys)
+    made.__dict__.update(promised)
+    return made
 
 
 def test_what_arrives_is_promised_up_to_the_same_on_every_networks_behalf(tmp_path: Path) -> None:
@@ -214,10 +217,37 @@ def test_another_promise_is_admitted_as_a_new_one_and_less_always_is(tmp_path: P
             ledger.change(small, before, entry("A-1", 9 * GIGA))
         ledger.replace_tree(small, TREE)
     change(GIGA)
-    assert ledger.changed() == {before.key: 8 * GIGA}  # what the configuration goes on saying
+    assert ledger.changed() == {before.key: {"egress": 8 * GIGA}}  # what the configuration goes on saying
     assert ledger.promised(TREE) == GIGA + 500_000_000
     drop(ledger, before)
     assert ledger.changed() == {}
+
+
+def test_what_is_received_is_changed_where_both_ends_have_room(tmp_path: Path) -> None:
+    ledger = Ledger(str(tmp_path))
+    before = admit(ledger, receiver("A-1", 5 * GIGA, 1, 250_000_000))
+    admit(ledger, entry("B-1", 8 * GIGA, 2, port="v2", network="cluster-b"))
+    admit(ledger, receiver("B-2", 3 * GIGA, 3))
+
+    def change(ingress: int, answers: int) -> None:
+        found = ledger.find(before.key)
+        assert found is not None
+        with ledger:
+            ledger.change(TREE, found, receiver("A-1", ingress, 1, answers))
+
+    for ingress, answers, words in (
+        (6 * GIGA, 300_000_000, "6 Gbit/s for what is received on eth0: .*held by cluster-a 3 Gbit/s"),
+        (5 * GIGA, 900_000_000, "900 Mbit/s for answers on eth0: .*most by cluster-b B-1 8 Gbit/s"),
+    ):
+        with pytest.raises(CniError, match=words) as caught:
+            change(ingress, answers)
+        assert caught.value.code == NO_BANDWIDTH
+        assert ledger.changed() == {}
+        assert ledger.promised(TREE.downlink) == 8 * GIGA
+    change(5_500_000_000, 275_000_000)
+    change(GIGA, 50_000_000)
+    assert (ledger.promised(TREE.downlink), ledger.promised(TREE)) == (4 * GIGA, 8_200_000_000)
+    assert ledger.changed() == {before.key: {"ingress": 5 * GIGA}}
 
 
 def test_who_only_reads_has_a_moments_copy_and_makes_nothing(tmp_path: Path) -> None:

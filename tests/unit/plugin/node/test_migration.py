@@ -180,6 +180,26 @@ def test_a_directory_that_rebuild_put_aside_is_no_network(tmp_path: Path) -> Non
     assert state_files.former_stores(str(tmp_path)) == [("a", str(tmp_path / "a/leases.sqlite"))]
 
 
+def test_what_was_changed_before_is_of_what_pods_send(tmp_path: Path) -> None:
+    Ledger(str(tmp_path / "node")).close()
+    file = sqlite3.connect(tmp_path / "node/ledger.sqlite", isolation_level=None)
+    file.execute("DROP TABLE changed")
+    (said,) = [one for one in migration._LATER[0] if "TABLE changed" in one]
+    for statement in (
+        said,
+        "INSERT INTO changed VALUES ('a', 'A-1', 'eth0', 1000), ('a', 'A-2', 'eth0', NULL)",
+        "PRAGMA user_version = 8",
+    ):
+        file.execute(statement)
+    file.close()
+    assert state_files.are_former(str(tmp_path))
+    found = Ledger(str(tmp_path / "node"), reading=True).changed()
+    assert found == {("a", "A-1", "eth0"): {"egress": 1000}, ("a", "A-2", "eth0"): {"egress": None}}
+    ledger.take_over(str(tmp_path))
+    assert Ledger(str(tmp_path / "node")).changed() == found
+    assert not state_files.are_former(str(tmp_path))
+
+
 KILLED = """\
 import os, sys
 from concorde import database
