@@ -37,6 +37,7 @@ WORKERS = ("worker-01", "worker-02", "worker-03", "worker-04")
 OTHERS = ("worker-02", "worker-03")
 AGENTS = 7473
 BEFORE_S, FOR_S, AFTER_S, BACK = 0.7, 1.0, 2.0, 0.8
+EVENT_S = BEFORE_S + FOR_S + AFTER_S + 0.9
 ATTACK_S = 4.0
 HELD, HELD_IN_EVENTS = 0.95, 0.9
 SIGNAL = 'pid=$(cat "$1/pid"); kill -"$2" $pid $(cat /proc/$pid/task/$pid/children)'
@@ -322,12 +323,9 @@ def events(failing: Failing, count: int, seed: int) -> Iterator[dict[str, Any]]:
     for noise in NOISES:
         left = count // 2
         while left:
-            some = min(left, 20)
-            left -= some
-            with failing.traffic(noise, 3 + some * (BEFORE_S + FOR_S + AFTER_S + 2.5)) as end:
-                for _ in range(some):
-                    if time.monotonic() + BEFORE_S + FOR_S + AFTER_S + 1 > end:
-                        break
+            with failing.traffic(noise, 3 + min(left, 20) * EVENT_S) as end:
+                while left and time.monotonic() + EVENT_S < end:
+                    left -= 1
                     found.append(failing.happens(noise, chance))
                     yield found[-1]
     yield {

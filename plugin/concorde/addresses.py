@@ -28,6 +28,11 @@ class Subnet:
         return self.network + (1 << (32 - self.prefix)) - 1
 
     @property
+    def mask(self) -> int:
+        """The bits that all its addresses have alike."""
+        return (1 << 32) - (1 << (32 - self.prefix))
+
+    @property
     def reserved(self) -> tuple[int, int, int]:
         """Addresses no pod ever gets."""
         return self.network, self.gateway, self.broadcast

@@ -357,7 +357,9 @@ def repair(state: str) -> list[str] | None:
         book = ledger.Ledger(directory)
         attachments.complete(book)
         trees, entries = book.trees(), book.entries()
-        return kernel.repair(trees, entries) if trees or entries else None
+        if not (trees or entries):
+            return None
+        return [*kernel.restore(trees, entries), *kernel.repair(trees, entries)]
 
 
 def _differences(state: str) -> tuple[list[str], list[str]]:
@@ -375,9 +377,13 @@ def _differences(state: str) -> tuple[list[str], list[str]]:
     trees, entries = book.trees(), book.entries()
     if not (trees or entries):
         return [], []
+    families = tables.families(entries, links.has_ipv6())
+    roots, gone = kernel.missing(trees, entries)
+    if roots or gone:  # whoever repairs makes these first
+        lacking = [*(f"{tree.uplink} has no tree" for tree in roots), *(f"no table {of}" for of in gone)]
+        return lacking, families
     _, found = kernel.compare(trees, entries)
-    texts = [difference.text for difference in found if not difference.waits]
-    return texts, tables.families(entries, links.has_ipv6())
+    return [difference.text for difference in found if not difference.waits], families
 
 
 def _drain(changes: socket) -> None:

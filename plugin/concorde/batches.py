@@ -36,7 +36,7 @@ _TBF_PARMS, _TBF_RATE64, _TBF_BURST = 1, 4, 6  # TCA_TBF_*
 # TCA_FQ_CODEL_*, and how each is written: a target in seconds is microseconds to the kernel.
 _FQ_CODEL = {"target": 1, "flows": 5, "drop_batch": 8, "memory_limit": 9}
 _U32_CLASS, _U32_SELECTOR, _U32_TERMINAL = 1, 5, 1  # TCA_U32_*, TC_U32_TERMINAL
-_PROTOCOLS = {"arp": 0x0806}  # linux/if_ether.h
+_PROTOCOLS = {"ip": 0x0800, "arp": 0x0806}  # linux/if_ether.h
 _ETHERNET = 1  # TC_LINKLAYER_ETHERNET: with it the kernel needs no table of what each size takes
 _MOST = 0xFFFFFFFF
 _TICKS_A_SECOND = 15_625_000  # of 64 ns: PSCHED_SHIFT, include/net/pkt_sched.h
@@ -202,13 +202,11 @@ class Batch:
         return nl.RTM_NEWTCLASS + (verb == "delete"), _FLAGS[verb], self._tcmsg(where, "classid") + content
 
     def _filter(self, verb: str, argv: list[str]) -> Message:
-        where, kind, options = _parted(argv)  # ... protocol arp pref 1 u32 match u32 0 0 classid CLASS
+        where, kind, options = _parted(argv)  # ... protocol ip pref 1 u32 match u32 0 0 at 16 classid CLASS
         (protocol,) = unpack_from("=H", pack("!H", _PROTOCOLS[where["protocol"]]))
-        everything = pack("=BBBxHHHHI", _U32_TERMINAL, 0, 1, 0, 0, 0, 0, 0) + bytes(16)  # and one key: 0 & 0
-        chosen = nl.u32(_U32_CLASS, _handle(options[-1])) + nl.attribute(_U32_SELECTOR, everything)
         head = self._tcmsg(where, "handle", int(where["pref"]) << 16 | protocol)
-        content = _of_kind(kind, nl.nested(nl.TCA_OPTIONS, chosen))
-        return nl.RTM_NEWTFILTER, _FLAGS[verb], head + content
+        content = _of_kind(kind, _u32_filter(options)) if kind else b""
+        return nl.RTM_NEWTFILTER + (verb == "delete"), _FLAGS[verb], head + content
 
     def _tcmsg(self, where: dict[str, str], handle: str, info: int = 0) -> bytes:
         numbers = _handle(where.get(handle, "")), _handle(where.get("parent", ""))
@@ -216,6 +214,15 @@ class Batch:
 
 
 _NUMBERS = {"mtu": nl.IFLA_MTU, "gso_max_size": _GSO_MAX_SIZE, "gso_max_segs": _GSO_MAX_SEGS}
+
+
+def _u32_filter(options: list[str]) -> bytes:
+    """A selector of one key: what an address is compared with, in its place."""
+    _, _, value, mask, *at = options[:-2]
+    selector = pack("=BBBxHHHHI", _U32_TERMINAL, 0, 1, 0, 0, 0, 0, 0)
+    key = pack("!II", int(mask, 16), int(value, 16)) + pack("=iI", int(at[1]) if at else 0, 0)
+    chosen = nl.u32(_U32_CLASS, _handle(options[-1])) + nl.attribute(_U32_SELECTOR, selector + key)
+    return nl.nested(nl.TCA_OPTIONS, chosen)
 
 
 def _options(argv: Sequence[str]) -> dict[str, str]:

@@ -176,6 +176,13 @@ def qdisc_kind(index: int, parent: int) -> str:
     return ""  # what the kernel put there by itself
 
 
+def has_root(index: int) -> bool:
+    """Whether a link was given a root qdisc; the kernel's own choice has no handle. Raises OSError."""
+    asked = nl.tcmsg(index, parent=nl.TC_H_ROOT)
+    answers = nl.ask(nl.RTM_GETQDISC, nl.ACK | nl.ECHO, asked)
+    return any(unpack_from("=8xI", message)[0] for message in answers)
+
+
 def root_htb(index: int, kernel: socket) -> tuple[int, int] | None:
     """Handle and default class of the HTB that a link has as its root, if it has one. Raises OSError."""
     asked = nl.tcmsg(index, parent=nl.TC_H_ROOT)

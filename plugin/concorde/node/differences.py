@@ -52,6 +52,11 @@ class Difference:
         self.ip = ip
         self.uplink = uplink
 
+    @property
+    def family(self) -> str:
+        """That of the table it concerns, if one."""
+        return self.nft.split(" ", 3)[2] if self.nft else ""
+
 
 def differences(
     trees: Sequence[Tree], entries: list[Entry], state: State, tunnels: Iterable[Element] = ()
@@ -103,9 +108,21 @@ def _of_tree(tree: Tree, entries: list[Entry], uplink: UplinkState) -> list[Diff
         # The others' rates are changed while those without a promise leave them room.
         found[0].tc = htb.change_rest(tree, htb.LEAST_RATE, uplink.classes) + found[0].tc
         found[-1].tc += htb.change_rest(tree, htb.default_rate(tree, total))
-    if not uplink.arp_filter:
-        found.append(Difference(f"{tree.uplink} has no filter for ARP", htb.arp_filter(tree)))
-    return found
+    return _of_filters(tree, found, uplink)
+
+
+def _of_filters(tree: Tree, of_classes: list[Difference], uplink: UplinkState) -> list[Difference]:
+    """All of a tree: the kernel keeps a class that a filter names, and wants to have it before."""
+    wanted = htb.filters(tree)
+    to_nodes = set(filter(htb.is_to_nodes, uplink.filters))
+    going = set() if to_nodes <= wanted.keys() else to_nodes  # which go all at once
+    text = f"{tree.uplink} has filters that belong to nobody"
+    missing = [
+        Difference(f"{tree.uplink} has no filter for {purpose}", htb.add_filter(tree, one))
+        for one, purpose in wanted.items()
+        if one not in uplink.filters - going
+    ]
+    return [*([Difference(text, htb.delete_filters(tree))] if going else ()), *of_classes, *missing]
 
 
 def _of_class(

@@ -10,7 +10,9 @@
        |- c0de:fffb  of a fabric, all of that to nodes that grant nothing; ceil = the safe rate
        `- c0de:fffe  the node, strangers and whoever else there is; rate = half of it
 
-In a fabric a class for a guarantee starts with ceil = rate; what it may have besides is granted, too.
+In a fabric a class for a guarantee starts with ceil = rate; what it may have besides is granted, too. What
+goes to a node's own address, as an overlay's packets do, and has no mark is at the safe rate: the tables that
+give marks are somebody's to delete.
 
 All classes have the same prio: HTB offers what is idle to the lowest prio number first, and all of it
 (net/sched/sch_htb.c, htb_dequeue_tree), so any order would let one side starve the other of the excess.
@@ -33,7 +35,7 @@ but the first (net/sched/sch_api.c, __qdisc_calculate_pkt_len).
 
 from __future__ import annotations
 
-from .. import shaping
+from .. import addresses, shaping
 from ..shaping import ETHERNET_HEADER, LARGEST_PACKET, QUANTUM, longest_burst
 
 TYPE_CHECKING = False
@@ -44,6 +46,8 @@ if TYPE_CHECKING:
 
     # Kind, rate (bytes per second) if it is a token bucket, and size (bytes).
     Queue = tuple[str, int, int]
+    # Of what has no mark: preference, what an address is compared with, and the class.
+    Filter = tuple[int, int, int, str]
 
 MAJOR = "c0de:"
 ROOT, SAFE, BEST_EFFORT, CONTROL, DEFAULT = 0x1, 0xFFFB, 0xFFFC, 0xFFFD, 0xFFFE
@@ -78,6 +82,9 @@ _LEAST_DEFAULT_QUEUE_PACKETS = 2
 # 3.6 Mbit/s, in packets of two frames, kept two processors from what they were promised (benchmarks/node.py).
 _LEAST_LARGEST_PACKET = 12_000
 _VLAN_TAG = 4  # IEEE 802.1Q
+# Filters' preferences; where in a packet of IPv4 its destination stands (bytes).
+_ARP, _TO_NODES = 1, 2
+_DESTINATION = 16
 # A token bucket that never waits: 1 Tbit/s (bytes per second).
 _NO_LIMIT = 125_000_000_000
 
@@ -320,13 +327,37 @@ def plant(tree: Tree, promised: int, fair: bool) -> str:
         + "".join(
             add_class(tree, minor, promised, fair=fair) for minor in (ROOT, BEST_EFFORT, *special(tree))
         )
-        + arp_filter(tree)
+        + "".join(add_filter(tree, one) for one in filters(tree))
     )
 
 
-def arp_filter(tree: Tree) -> str:
-    """ARP is control traffic: without it a node under load loses its neighbours. nftables never sees it."""
+def filters(tree: Tree) -> dict[Filter, str]:
+    """What decides about packets without a mark, and what each is for.
+
+    ARP is control traffic: without it a node under load loses its neighbours. nftables never sees it.
+    """
+    found: dict[Filter, str] = {(_ARP, 0, 0, handle(CONTROL)): "ARP"}
+    for text in tree.fabric.nodes if tree.fabric else ():
+        nodes = addresses.parse_subnet(text)
+        found[_TO_NODES, nodes.network, nodes.mask, handle(SAFE)] = f"what goes to {text}"
+    return found
+
+
+def add_filter(tree: Tree, one: Filter) -> str:
+    """A filter of filters()."""
+    preference, value, mask, classid = one
+    protocol, at = ("arp", "") if preference == _ARP else ("ip", f" at {_DESTINATION}")
     return (
-        f"filter add dev {tree.uplink} parent {MAJOR} protocol arp pref 1 u32 match u32 0 0"
-        f" classid {handle(CONTROL)}\n"
+        f"filter add dev {tree.uplink} parent {MAJOR} protocol {protocol} pref {preference}"
+        f" u32 match u32 {value:#x} {mask:#x}{at} classid {classid}\n"
     )
+
+
+def is_to_nodes(one: Filter) -> bool:
+    """Whether a filter's preference is of those for what goes to a fabric's nodes."""
+    return one[0] == _TO_NODES
+
+
+def delete_filters(tree: Tree) -> str:
+    """All filters for what goes to a fabric's nodes."""
+    return f"filter delete dev {tree.uplink} parent {MAJOR} protocol ip pref {_TO_NODES}\n"

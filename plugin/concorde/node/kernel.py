@@ -140,11 +140,57 @@ def compare(trees: Sequence[Tree], entries: list[Entry]) -> tuple[State, list[Di
         uplink.fair = rtnetlink.has_fq_codel()
     if any(tree.segment for tree in trees):
         state.segments = uplinks.segments(tools.run("ip", "-j", "-d", "link", "show", "type", "vxlan"))
-    if any(entry.link for entry in entries):
-        from .. import host_interfaces
-
-        state.links = host_interfaces.indexes()
+    state.links = _links(entries)
     return state, differences(trees, entries, state, tunnels.read(trees))
+
+
+def _links(entries: list[Entry]) -> dict[str, int]:
+    """The numbers of all links by their names, if it matters to an attachment."""
+    if not any(entry.link for entry in entries):
+        return {}
+    from .. import host_interfaces
+
+    return host_interfaces.indexes()
+
+
+def missing(trees: Sequence[Tree], entries: list[Entry]) -> tuple[list[Tree], list[str]]:
+    """The trees and the tables' families of which nothing is there; that is known at once. Raises OSError."""
+    has_ipv6 = links.has_ipv6()
+    families = tables.families(entries, has_ipv6)
+    return (
+        [
+            tree
+            for tree in trees
+            if links.exists(tree.uplink) and not rtnetlink.has_root(rtnetlink.index_of(tree.uplink))
+        ],
+        [family for family in families if not nfnetlink.has_table(family)],
+    )
+
+
+def restore(trees: Sequence[Tree], entries: list[Entry]) -> list[str]:
+    """Make what is missing(), and return what it was: without it promises are not kept.
+
+    Nothing else is looked at, which takes many times as long. Raises tools.CommandError and OSError.
+    """
+    roots, families = missing(trees, entries)
+    if not roots and not families:
+        return []
+    from .differences import differences
+    from .observe import State, UplinkState
+
+    state = State()
+    state.has_ipv6 = links.has_ipv6()
+    state.links = _links(entries)
+    for tree in roots:
+        state.uplinks[tree.uplink] = UplinkState()
+        state.uplinks[tree.uplink].fair = rtnetlink.has_fq_codel()
+    found = [
+        difference
+        for difference in differences(trees, entries, state, tunnels.read(trees))
+        if difference.uplink in state.uplinks or difference.family in families
+    ]
+    _apply("".join(difference.tc for difference in found), [difference.nft for difference in found])
+    return [difference.text for difference in found]
 
 
 def repair(

@@ -81,7 +81,7 @@ class UplinkState:
     `root` is its root qdisc: "default" for the kernel's own choice, "ours", or a description of somebody
     else's. `classes` has what shaping.classes() reads, by minor, `queues` each queue by what it is below of,
     `fair` whether the kernel has what lets flows take turns; `waiting` how many packets are kept for each
-    neighbour that has not answered, by table of neighbours.
+    neighbour that has not answered, by table of neighbours. `filters` are of whatever preference.
     """
 
     def __init__(self, root: str = "default") -> None:
@@ -89,7 +89,7 @@ class UplinkState:
         self.classes: dict[int, tuple[str, str, str, str, str]] = {}
         self.queues: dict[str, htb.Queue] = {}
         self.fair = False
-        self.arp_filter = False
+        self.filters: set[htb.Filter] = set()
         self.waiting: dict[str, int] = {}
 
 
@@ -172,10 +172,11 @@ def read_classes(uplink: UplinkState, shown: str) -> None:
 
 def read_filters(uplink: UplinkState, shown: str) -> None:
     """Take in `tc -j filter show dev ... parent`."""
-    uplink.arp_filter = any(
-        entry.get("protocol") == "arp" and entry.get("options", {}).get("flowid") == htb.handle(htb.CONTROL)
-        for entry in json.loads(shown or "[]")
-    )
+    for entry in json.loads(shown or "[]"):
+        options = entry.get("options", {})
+        if "match" in options:
+            value, mask = (int(options["match"][name], 16) for name in ("value", "mask"))
+            uplink.filters.add((entry["pref"], value, mask, options.get("flowid", "")))
 
 
 def read_table(state: State, family: str, shown: str) -> None:

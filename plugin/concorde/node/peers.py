@@ -11,6 +11,7 @@ What waits for a grant is counted in `asked`, what promised classes send in `sen
 found who routed them here (`concorde.fabric.arrivals`); all for a second.
 
 It comes after the chains that give pods' packets their classes (`marks`), which an encapsulated packet keeps.
+Without it the tree gives what is addressed to a node the safe rate (`htb.filters`); it knows no next hops.
 """
 
 from __future__ import annotations

@@ -9,7 +9,7 @@ import pytest
 from concorde import links, shaping
 from concorde.leases import Link
 from concorde.node import htb, uplinks
-from concorde.node.records import Entry, Tree
+from concorde.node.records import Entry, Fabric, Tree
 
 from tests.paths import ROOT
 from tests.system.plugin.conftest import Node
@@ -21,6 +21,9 @@ ENTRY = Entry("net", "A-1", "eth0", "", LINK.address, "cni-a", "veth1", GIGA, GI
 TREES = {
     "frames": Tree("one", 9 * GIGA, 180_000_000, (22,)),
     "of less than a frame's rate": Tree("one", 10_000_000, 200_000, (22,)),
+    "of a fabric": Tree(
+        "one", GIGA, GIGA // 50, (22,), fabric=Fabric(("192.168.56.0/24",), GIGA // 40, 7473)
+    ),
     "more than 2^32 bytes a second": Tree("one", 100 * GIGA, GIGA, (22,)),
     "offloaded packets taken apart": Tree(
         "one", 9 * GIGA, 180_000_000, (22,), segment=htb.largest_frame(1500)

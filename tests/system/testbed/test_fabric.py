@@ -25,7 +25,7 @@ from tests.waiting import until
 INCAST = ROOT / "scenarios" / "promise" / "incast.yaml"
 SENDER, RECEIVER = "worker-02", "worker-04"
 PORT, AGENTS = 6000, 7473
-PEER, SAFE = "c0de:7000", "c0de:fffb"
+PEER, SAFE, DEFAULT = "c0de:7000", "c0de:fffb", "c0de:fffe"
 # So many datagrams a second, until somebody ends it.
 SEND = """
 import socket, sys, time
@@ -152,6 +152,32 @@ def test_a_tree_that_has_gone_is_seen_by_the_loop_and_made_anew(fabric: Testbed)
         node.run(["tc", "qdisc", "delete", "dev", "eth0", "root"])
         until(lambda: "the tree has gone: 'eth0'" in node.run(["cat", f"{own.directory}/log"]).stdout)
         grows(lambda: sent(node, PEER))
+    assert fabric.check() == []
+
+
+def test_without_tables_what_goes_to_a_node_is_at_the_safe_rate_until_somebody_makes_them(
+    fabric: Testbed,
+) -> None:
+    node, own = fabric.nodes[SENDER], agent(fabric, SENDER)
+    assert fabric.check() == []
+    own.kill()
+    with sending(fabric.pods["other-1"], fabric.pods["receiver"].address):
+        node.run(["nft", "delete", "table", "ip", "concorde"])
+        others = sent(node, DEFAULT)
+        grows(lambda: sent(node, SAFE))
+        assert sent(node, DEFAULT) < others + 10_000
+        own.start()
+        grows(lambda: sent(node, PEER))
+    assert fabric.check() == []
+
+
+def test_a_tree_of_the_version_before_gets_what_knows_nodes_by_their_addresses(fabric: Testbed) -> None:
+    node = fabric.nodes["worker-01"]
+    node.run(["tc", "filter", "delete", "dev", "eth0", "parent", "c0de:", "protocol", "ip", "pref", "2"])
+    (fault,) = fabric.check()
+    assert "eth0 has no filter for what goes to " in fault
+    said = node.run(["/usr/bin/python3", "-IS", f"{BUILT_PLUGIN}/concorde", "reconcile"]).stdout
+    assert said.startswith("repaired: eth0 has no filter for what goes to ")
     assert fabric.check() == []
 
 

@@ -123,6 +123,17 @@ LINES = {
             2 | NESTED, u32(1, 0xC0DEFFFD) + attribute(5, b"\1\0\1" + bytes(29))
         ),
     ),
+    "filter add dev a parent c0de: protocol ip pref 2 u32 match u32 0xa000000 0xff000000 at 16"
+    " classid c0de:1": (
+        44, CREATE | EXCLUSIVE, tc(0, 0xC0DE0000, 2 << 16 | struct.unpack("=H", b"\x08\0")[0])
+        + attribute(1, b"u32\0") + attribute(
+            2 | NESTED, u32(1, 0xC0DE0001)
+            + attribute(5, b"\1\0\1" + bytes(13) + b"\xff\0\0\0\x0a\0\0\0" + struct.pack("=II", 16, 0))
+        ),
+    ),
+    "filter delete dev a parent c0de: protocol ip pref 2": (
+        45, 0, tc(0, 0xC0DE0000, 2 << 16 | struct.unpack("=H", b"\x08\0")[0])
+    ),
 }  # fmt: skip
 
 

@@ -155,6 +155,14 @@ def test_a_root_htb_tells_its_handle_and_its_default_class(
     assert kernel.sent == [message(38, asked, flags=REQUEST | ACK | 0x8)]
 
 
+@pytest.mark.parametrize(("handle", "found"), [(0x70000, True), (0, False)])
+def test_what_somebody_gave_a_link_as_its_root_has_a_handle(answering: Any, handle: int, found: bool) -> None:
+    answering(message(36, queue(7, handle, 0xFFFFFFFF, "pfifo")), error(0))
+    assert rtnetlink.has_root(7) == found
+    answering(error(0))  # of some that the kernel put there by itself it says nothing
+    assert not rtnetlink.has_root(7)
+
+
 def chain(family: int, table: str, hook: int | None) -> bytes:
     """A chain as NFT_MSG_NEWCHAIN has it."""
     where = [] if hook is None else [attribute(4 | NESTED, attribute(1, struct.pack("!I", hook)))]

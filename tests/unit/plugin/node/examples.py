@@ -48,7 +48,9 @@ TC_FAIR = f"""[
 {{"kind":"tbf","handle":"4010:","parent":"c0de:4010","options":{{"rate":125000065536,"limit":2250000}}}},
 {{"kind":"tbf","handle":"fffe:","parent":"c0de:fffe","options":{{"rate":125000065536,"limit":2250000}}}}]"""
 TC_FILTERS = """[{"protocol":"arp","pref":1,"kind":"u32","chain":0},
-{"protocol":"arp","pref":1,"kind":"u32","chain":0,"options":{"fh":"800::800","flowid":"c0de:fffd"}}]"""
+{"protocol":"arp","pref":1,"kind":"u32","chain":0,"options":{"fh":"800:","ht_divisor":1}},
+{"protocol":"arp","pref":1,"kind":"u32","chain":0,"options":{"fh":"800::800","order":2048,"flowid":"c0de:fffd",
+"match":{"value":"0","mask":"0","offmask":"","off":0}}}]"""
 
 
 def listing(family: str, present: set[tuple[str, str, str]]) -> str:

@@ -48,7 +48,9 @@ class NotingKernel:
         )
         monkeypatch.setattr(connections, "are_tracked", lambda: self.tracks)
         monkeypatch.setattr(nfnetlink, "has_chain", noting("chain"))
-        monkeypatch.setattr(nfnetlink, "has_table", lambda _family: True)
+        self.lacks: set[str] = set()  # families without a table, and "root"
+        monkeypatch.setattr(nfnetlink, "has_table", lambda family: family not in self.lacks)
+        monkeypatch.setattr(rtnetlink, "has_root", lambda _index: "root" not in self.lacks)
         monkeypatch.setattr(links, "exists", lambda name: name != "gone")
         monkeypatch.setattr(observe, "observe", self._observe)
         self.observed: list[str] = []

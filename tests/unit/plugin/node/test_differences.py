@@ -152,7 +152,7 @@ KEY = ("cluster-a", "A-1", "eth0")
             KEY,
         ),
         (
-            lambda s: setattr(s.uplinks["eth0"], "arp_filter", False),
+            lambda s: s.uplinks["eth0"].filters.clear(),
             "eth0 has no filter for ARP",
             "filter add dev eth0",
             None,

@@ -120,7 +120,7 @@ def test_the_tree_is_planted_with_all_that_catches_packets_before_any_pod() -> N
     assert lines[2].startswith("class add dev eth0 parent c0de:1 classid c0de:fffc")
     assert lines[3].startswith("class add dev eth0 parent c0de:fffc classid c0de:fffe")
     assert "rate 180000000bit ceil 9000000000bit" in lines[5]
-    assert lines[-1].endswith("protocol arp pref 1 u32 match u32 0 0 classid c0de:fffd")
+    assert lines[-1].endswith("protocol arp pref 1 u32 match u32 0x0 0x0 classid c0de:fffd")
 
 
 def test_the_queue_of_all_without_a_promise_is_two_milliseconds_or_two_packets() -> None:

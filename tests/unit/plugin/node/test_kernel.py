@@ -227,6 +227,31 @@ def test_an_uplink_that_is_gone_keeps_nothing_of_the_others_from_repair(
     assert noting.asked == [("batches", tc("1\n"), ("nft", ""), ("ip", ""))]
 
 
+@pytest.mark.parametrize("lacks", [{"root"}, {"ip"}, {"bridge", "root"}], ids=" ".join)
+def test_what_is_not_there_at_all_is_made_before_anything_is_looked_at(
+    noting: NotingKernel, lacks: set[str]
+) -> None:
+    one = entry(minor=0x10)
+    assert kernel.restore([TREE], [one]) == []
+    noting.lacks = lacks
+    words = kernel.restore([TREE], [one])
+    ((_, (_, tree), (_, rules), _),) = [asked for asked in noting.asked if asked[0] == "batches"]
+    assert noting.observed == []
+    made = {line.split()[2] for line in rules.splitlines()}
+    assert made == lacks - {"root"}
+    for family in made:
+        assert f"add table {family} concorde\n" in rules
+        assert all(tables.change("add", [one]) in rules for one in tables.elements(one) if one[0] == family)
+    assert ("qdisc add dev eth0 root" in tree) == ("root" in lacks)
+    assert ("classid c0de:10 " in tree) == ("root" in lacks)
+    assert any("root qdisc" in text for text in words) == ("root" in lacks)
+
+
+def test_an_uplink_that_is_missing_has_no_tree_to_be_made(noting: NotingKernel) -> None:
+    noting.lacks = {"root", "ip"}
+    assert kernel.missing([Tree("gone", GIGA, 0, ())], []) == ([], ["ip"])
+
+
 def test_a_comparison_looks_at_the_uplink_and_finds_nothing_where_all_is_as_it_should_be(
     noting: NotingKernel,
 ) -> None:

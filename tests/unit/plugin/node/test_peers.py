@@ -8,7 +8,7 @@ import pytest
 from concorde import links, shaping
 from concorde.cni import INVALID_CONFIGURATION, CniError
 from concorde.node import htb, peers, tables, uplinks
-from concorde.node.differences import differences
+from concorde.node.differences import Difference, differences
 from concorde.node.observe import State, UplinkState
 from concorde.node.records import Entry, Fabric, Tree, fabric_of
 from concorde.node.settings import Settings
@@ -45,18 +45,25 @@ def as_made(of: Tree, one: Entry) -> State:
         uplink.classes[minor] = (rate, ceil, *count, above)
         if minor not in htb.INNER:
             uplink.queues.update(htb.queues(of, minor, owner, fair=False))
-    uplink.arp_filter = True
+    uplink.filters = set(htb.filters(of))
     state.uplinks["eth0"] = uplink
     return state
 
 
+def differences_of(of: Tree, one: Entry, state: State) -> list[Difference]:
+    return [found for found in differences([of], [one], state) if found.uplink]
+
+
 def faults(of: Tree, one: Entry, state: State) -> list[str]:
-    return [found.text for found in differences([of], [one], state) if found.uplink]
+    return [found.text for found in differences_of(of, one, state)]
 
 
 def test_a_fabrics_tree_begins_with_the_safe_rate_and_promises_with_no_more_than_their_own() -> None:
     of, one = tree(OTHER), promised()
     lines = [line.split() for line in htb.plant(of, 0, fair=False).splitlines()]
+    assert " ".join(lines[-1]).endswith(
+        " protocol ip pref 2 u32 match u32 0xc0a83800 0xffffff00 at 16 classid c0de:fffb"
+    )
     said = {words[words.index("classid") + 1]: words for words in lines if words[:2] == ["class", "add"]}
     assert list(said) == ["c0de:1", "c0de:fffc", "c0de:fffe", "c0de:fffd", "c0de:fffb", "c0de:7000"]
     for name in ("c0de:fffb", "c0de:7000"):
@@ -100,8 +107,24 @@ def test_what_was_granted_is_no_fault_and_what_nobody_could_grant_is_one() -> No
     del classes[0x7000]
     (words,) = faults(of, one, state)
     assert words == "class c0de:7000 of eth0 is missing"
-    # Without a fabric no other node has a class, and promises have their ceilings at once.
-    assert len(faults(tree(fabric=None), one, as_made(of, one))) == 3
+    # Without a fabric no other node has a class, none is named, and promises have their ceilings at once.
+    assert len(faults(tree(fabric=None), one, as_made(of, one))) == 4
+
+
+def test_filters_of_other_nodes_go_before_what_they_name_and_come_after_it() -> None:
+    of, one = tree(), promised()
+    former = as_made(of, one)
+    former.uplinks["eth0"].filters = set(htb.filters(tree(fabric=None)))
+    (missing,) = differences_of(of, one, former)
+    assert missing.text == "eth0 has no filter for what goes to 192.168.56.0/24"
+    others = tree(fabric=Fabric(("10.0.0.0/8",), FABRIC.safe, FABRIC.port))
+    gone, come = differences_of(others, one, as_made(of, one))
+    assert gone.text == "eth0 has filters that belong to nobody"
+    assert gone.tc == "filter delete dev eth0 parent c0de: protocol ip pref 2\n"
+    assert " match u32 0xa000000 0xff000000 at 16 " in come.tc
+    first, second, *_ = differences_of(tree(fabric=None), one, as_made(of, one))
+    assert first.tc == gone.tc
+    assert "class delete dev eth0 classid c0de:fffb" in second.tc
 
 
 @given(st.integers(8, 10**12))
