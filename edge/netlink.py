@@ -9,7 +9,7 @@ module alone needs stand there.
 from __future__ import annotations
 
 import os
-from struct import pack, unpack_from
+from struct import Struct, pack, unpack_from
 
 try:  # not socket, which loads selectors and enum
     import _socket as _own
@@ -31,6 +31,7 @@ REQUEST, ACK, ECHO, DUMP = 0x1, 0x4, 0x8, 0x300  # NLM_F_*
 REPLACE, EXCLUSIVE, CREATE, APPEND = 0x100, 0x200, 0x400, 0x800
 _CAPPED, _WITH_TEXT = 0x100, 0x200  # NLM_F_CAPPED, _ACK_TLVS: of an error
 NESTED, _KIND = 0x8000, 0x3FFF  # NLA_F_NESTED, NLA_TYPE_MASK
+_HEAD = Struct("=HH").unpack_from  # struct nlattr
 _LARGEST_ANSWER = 1 << 15  # net/netlink/af_netlink.c, netlink_recvmsg(): no part of a dump is larger
 SOL_NETLINK, _CAP_ACK, _EXT_ACK, STRICT = 270, 10, 11, 12  # NETLINK_*; of dumps: GET_STRICT_CHK, Linux 4.20
 _TEXT = 1  # NLMSGERR_ATTR_MSG
@@ -237,12 +238,12 @@ def _require(flags: int, content: bytes) -> None:
         raise OSError(-number, text(said) or os.strerror(-number))
 
 
-def _parts(content: bytes, start: int) -> Iterator[tuple[int, bytes]]:
-    while start < len(content):
-        if start + 4 > len(content):
+def _parts(content: bytes, start: int) -> list[tuple[int, bytes]]:
+    found, end = [], len(content)
+    while start < end:
+        length, kind = _HEAD(content, start) if start + 4 <= end else (0, 0)
+        if length < 4 or start + length > end:
             raise ValueError("an attribute is not whole")
-        length, kind = unpack_from("=HH", content, start)
-        if length < 4 or start + length > len(content):
-            raise ValueError("an attribute is not whole")
-        yield kind & _KIND, content[start + 4 : start + length]
+        found.append((kind & _KIND, content[start + 4 : start + length]))
         start += length + 3 & ~3
+    return found

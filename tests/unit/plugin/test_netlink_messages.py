@@ -478,6 +478,18 @@ def test_each_set_is_read_once_for_all_elements_that_count(answering: Any) -> No
     assert kernel.closed == 1
 
 
+def test_elements_that_are_laid_out_in_other_ways_are_read_too(answering: Any) -> None:
+    long, none = counting(OTHER * 2, 7), attribute(1 | NESTED, attribute(1 | NESTED, attribute(1, PORT)))
+    with_more = attribute(1 | NESTED, counting(b"veth4".ljust(16, b"\0"), 4)[4:] + attribute(4, bytes(8)))
+    listed = counting(OTHER, 99), counting(PORT, 3), none, long, with_more, counting(b"veth5".ljust(16), 6)
+    answering(elements(*listed), DONE)
+    found = dict(nfnetlink._counters(netlink.opened(netlink.NETFILTER), "bridge", "dropped", 2))
+    assert list(found.values()) == [99, 3, 7, 4, 6]
+    answering(elements(*listed), DONE)
+    counted = dict(nfnetlink.bytes_counted(netlink.opened(netlink.NETFILTER), "bridge", "dropped"))
+    assert counted == dict.fromkeys(found, 99)
+
+
 def test_a_set_that_others_changed_meanwhile_is_read_again(answering: Any) -> None:
     first = generation(1), elements(counting(OTHER, 5)), DONE, generation(2)
     again = generation(2), elements(counting(OTHER, 5), counting(PORT, 3)), DONE, generation(2)
