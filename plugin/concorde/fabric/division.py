@@ -1,6 +1,6 @@
 """What the owner of a link decides: how much each sender may send to it.
 
-A node owns its downlink. Senders tell it, every 10 or 20 ms, what each of their classes towards it sends and
+A node owns its downlink. Senders tell it, every 20 ms or so, what each of their classes towards it sends and
 has waiting, and it answers with a ceiling a class: receivers' grants, as EyeQ has them (Jeyakumar and others,
 "EyeQ: Practical Network Performance Isolation at the Edge", NSDI 2013), work conserving as ElasticSwitch is
 (Popa and others, SIGCOMM 2013). First what is promised and in use is reserved, then what nobody reported is
@@ -140,12 +140,13 @@ class Downlink:
         self._arrived_at: float | None = None
         self._active_at: float | None = None
         self._divided_at: float | None = None
+        self._woke_at = -inf  # when a promise last met a full link
         self._queued = 0.0  # what waits in the port, as far as we know (bits)
 
     def report(self, sender: Sender, claims: Mapping[int, Claim], now: float) -> bool:
         """Replace what a sender said, by the minor numbers of its classes; one that is not there is idle.
 
-        Return whether a promise woke: the others are to hear of it at once.
+        Return whether a promise woke on a full link: the others are to hear of it at once.
         """
         known = self._senders.get(sender)
         if known is None:
@@ -153,7 +154,10 @@ class Downlink:
         known.report(claims, now, self.capacity)
         if known.active or self._active_at is None:
             self._active_at = now
-        return known.woke
+        if not known.woke or self._sent() + known.woke <= self.capacity * self.margin:
+            return False
+        self._woke_at = now
+        return True
 
     def arrived(self, rates: Mapping[Sender, float], now: float) -> None:
         """Take in what arrived here over the last interval, by the node that sent it (bits per second)."""
@@ -190,10 +194,8 @@ class Downlink:
         return self._ceilings(self._parts(start, now), start, floor, now)
 
     def hurries(self, now: float) -> bool:
-        """Say whether a promise that was reported is idle, or woke just now: then rounds are to be short."""
-        return any(
-            known.guarantee and (not known.awake or now - known.woke_at < DECAY) for known in self._all()
-        )
+        """Say whether a promise woke on a full link just now: then rounds are to be short."""
+        return now - self._woke_at < DECAY
 
     def asleep(self, now: float) -> bool:
         """Say whether nothing was sent to this node for a while, but for the chatter of nodes."""
@@ -212,12 +214,15 @@ class Downlink:
         since = _SHORTEST if self._divided_at is None else _since(self._divided_at, now)
         self._divided_at = now
         woken = sum(known.guarantee for known in self._all() if now - known.woke_at <= OVERLOAD)
-        sent = self.foreign + sum(sender.rate for sender in self._senders.values())
-        too_much = max(min(woken, sent - self.capacity), 0.0) * since
+        too_much = max(min(woken, self._sent() - self.capacity), 0.0) * since
         self._queued = min(self._queued + too_much, QUEUE * self.capacity)
         drains = min(self._queued / since, DRAIN * self.capacity)
         self._queued -= drains * since
         return drains
+
+    def _sent(self) -> float:
+        """What all say they send here, and what nobody reported."""
+        return self.foreign + sum(sender.rate for sender in self._senders.values())
 
     def _reserved(self) -> float:
         """What is reserved for all. Beyond what is promised here only what is used is believed."""
@@ -287,14 +292,15 @@ class _Sender:
         self.known: dict[int, _Known] = {}
         self.rate = 0.0  # all that it says it sends
         self.granted = 0.0  # all that it may send
-        self.active = self.woke = False  # anything of it, and a promise of it, by its last report
+        self.active = False  # anything of it, by its last report
+        self.woke = 0.0  # what is promised to those of it that woke by that
 
     def report(self, claims: Mapping[int, Claim], now: float, capacity: float) -> None:
         """Take in what it says of all its classes."""
         since = _since(self.heard, now)
         self.heard = now
         self.rate = 0.0
-        self.active = self.woke = False
+        self.active, self.woke = False, 0.0
         for minor, claim in islice(claims.items(), MOST_CLAIMS):
             known = self.known.get(minor)
             if known is None:
@@ -302,7 +308,7 @@ class _Sender:
             known.take(claim, since, now, capacity)
             self.rate += _within(claim.rate, capacity)
             self.active = self.active or known.active_at == now
-            self.woke = self.woke or (known.woke_at == now and known.guarantee > 0)
+            self.woke += known.guarantee if known.woke_at == now else 0.0
         if self.known.keys() != claims.keys():
             self._age(claims, since, now, capacity)
 
@@ -314,7 +320,7 @@ class _Sender:
             if now - known.active_at > REMEMBERED or len(self.known) > MOST_CLAIMS:
                 del self.known[minor]
             else:
-                known.take(Claim(known.guarantee), since, now, capacity)
+                known.rest(since, now, capacity)
 
     def demands(self, start: float, now: float) -> dict[int | None, float]:
         """What of the free rate its claims could use; that of best effort has no number."""
@@ -384,6 +390,11 @@ class _Known:
         else:
             unused = self.reserved - self.guarantee * since / DECAY
             self.reserved = min(max(GROWS_WITHIN * self.rate, unused), self.guarantee)
+
+    def rest(self, since: float, now: float, capacity: float) -> None:
+        """It sends nothing, and nothing waits there; of who is idle by now that is no news."""
+        if self.awake or self.waits or self.rate:
+            self.take(Claim(self.guarantee, limited=self.limited), since, now, capacity)
 
     def _stopped(self, now: float) -> bool:
         two_packets = 2 * _PACKET / self.rate if self.rate else 0.0

@@ -95,19 +95,23 @@ class Counters:
         """End the conversation."""
         self._kernel.close()
 
-    def look(self, name: str) -> dict[bytes, int]:
-        """By each key of a set that is there, how much more it has counted. Raises OSError."""
+    def look(self, name: str, *, glance: bool = False) -> dict[bytes, int]:
+        """By each key of a set that has counted since the last look, how much more. Raises OSError.
+
+        A glance is no look.
+        """
         before = self._last.get(name, {})
         now = {}
         with nl.Ignoring(NO_SUCH_THING):
             now = dict(nfnetlink.bytes_counted(self._kernel, "ip", name))
-        self._last[name] = now
-        return {key: _more(count, before.get(key, 0)) for key, count in now.items()}
-
-
-def _more(count: int, before: int) -> int:
-    """How much a counter has counted; one that ended meanwhile has begun anew."""
-    return count - before if count >= before else count
+        if not glance:
+            self._last[name] = now
+        more = {}
+        for key, count in now.items():
+            had = before.get(key, 0)
+            if count != had:
+                more[key] = count - had if count > had else count  # one that ended has begun anew
+        return more
 
 
 def node_and_class(key: bytes) -> tuple[int, int]:

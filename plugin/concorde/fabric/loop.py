@@ -1,9 +1,11 @@
 """The loop of a node's agent: what waits here is told to other nodes, and what waits there is granted.
 
 Each round it looks at its own classes (`sending`), tells the nodes they send to (`messages`), and divides its
-own link between those that told it something (`division`). A round is 20 ms, or 10 while a promise is idle or
-wakes. When nothing goes into the fabric and nothing came for two seconds, it sleeps; then a packet to a node
-wakes it, which the kernel logs (nft `log group`), or a node's message.
+own link between those that told it something (`division`). A round is 20 ms; where hundreds of classes send,
+it is as much longer as it is more work. Half-way it glances at who began to send, for whom the next round is
+at once, and while a promise wakes here it divides then, too. When nothing goes into the fabric and nothing
+came for two seconds, it sleeps; then a packet to a node wakes it, which the kernel logs (nft `log group`), or
+a node's message.
 
 What was granted ends by itself: in the kernel (`node.peers`), and for promised classes here.
 """
@@ -30,14 +32,18 @@ from .talk import Talk
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from typing import Any
 
     from ..node.records import Entry, Fabric, Tree
     from .division import Claim
 
-_ROUND, _SHORT = 0.020, 0.010  # seconds
-# Between two divisions that a waking promise brings about, at least (seconds).
-_BETWEEN = 0.002
+_ROUND = 0.020  # seconds
+# After it heard messages it lets others gather for this part of a round: waking costs more than reading.
+_GATHERS = 0.2
+# What a class that is told or granted adds to a round, so that all take a twentieth of a processor at most;
+# up to the second, of which a grant lasts several (seconds).
+_EACH, _LONGEST = 0.0004, 0.1
 _LOOKS_AT_LEDGER = 0.1  # seconds
 # With nothing to tell for so long it sleeps; the ledger is looked at after such a nap (seconds).
 _ASLEEP, _NAP = 2.0, 5.0
@@ -59,7 +65,9 @@ class Loop:
         self._tree: Tree | None = None
         self._clusters: list[bytes] = []
         self._node: Node | None = None
-        self._look_at = 0.0
+        self._look_at = self._listens_at = 0.0
+        self._asleep = False
+        self._lasts = 0.0  # until the next round or glance
         self._problem = ""
         self._wake = waking.listen()
         self._present = Presence(self._directory, state_files.FABRIC_LOCK)
@@ -74,7 +82,9 @@ class Loop:
             now = monotonic()
             self._look_at_ledger(now)
             if now >= due:
-                due = now + self._round(now)
+                self._lasts = self._round(now)
+                self._asleep = self._lasts >= _NAP
+                due = now + self._lasts
             ended, woken = self._wait(until, due)
             if ended:
                 return
@@ -135,23 +145,24 @@ class Loop:
 
     def _wait(self, until: int, due: float) -> tuple[bool, bool]:
         """Wait for a round, a message or the end; whether it is to end, and whether it was woken."""
-        left = due - monotonic()
+        now, node = monotonic(), self._node
         poller = poll()
         poller.register(until, POLLIN)
-        node = self._node
-        if node is not None:
+        if node is not None and now >= self._listens_at:
             poller.register(node.descriptor, POLLIN)
-            if left > _ROUND and self._wake is not None:
-                poller.register(self._wake.fileno(), POLLIN)
-        ready = {descriptor for descriptor, _ in poller.poll(max(0.0, left) * 1000)}
-        woken = False
-        if self._wake is not None and self._wake.fileno() in ready:
+        elif node is not None:
+            due = min(due, self._listens_at)
+        if node is not None and self._asleep and self._wake is not None:
+            poller.register(self._wake.fileno(), POLLIN)
+        ready = {descriptor for descriptor, _ in poller.poll(max(0.0, due - now) * 1000)}
+        now, woken = monotonic(), False
+        if node is not None and self._wake is not None and self._wake.fileno() in ready:
             waking.drain(self._wake)
             woken = True
-            if node is not None:
-                node.wake(monotonic())
+            node.wake(now)
         if node is not None and node.descriptor in ready:
-            woken = (node.hear(monotonic()) and left > _ROUND) or woken
+            self._listens_at = now + (0.0 if self._asleep else _GATHERS * self._lasts)
+            woken = (node.hear(now) and self._asleep) or woken
         return until in ready, woken
 
     def _write_down(self, record: Any, node: Node) -> None:
@@ -184,7 +195,7 @@ class Node:
         self._downlink = Downlink(tree.usable)
         self.update(tree, entries, monotonic())
         self._arrivals = Arrivals(tree.uplink)
-        self._arrived_at = self._divided_at = self._told_at = self._greeted_at = 0.0
+        self._look_at = self._arrived_at = self._told_at = self._greeted_at = 0.0
         self._active_at = monotonic()
         self._reported: dict[int, dict[int, Claim]] = {}
         self._granted: dict[str, dict[int, float]] = {}
@@ -210,19 +221,17 @@ class Node:
         self._active_at = now
 
     def round(self, now: float) -> float:
-        """Look, tell and divide; how long until the next time (seconds)."""
-        self._reported = self._sending.look(now)
-        told = [addresses.dotted(node) for node in self._reported]
-        if told:
-            self._active_at = now
-        elif now - self._greeted_at > _GREETS:
-            self._greeted_at = now
-            told = [addresses.dotted(node) for node in self._tree.peers]
-        self._measure(now)
-        self._divide(now)
-        for node in {*told, *self._granted}:
-            self._tell(node, node in told, node in self._granted, now)
+        """Look, tell and divide, or half-way only what does not wait; how long until the next (seconds)."""
+        looks = now >= self._look_at or self._sending.wakes(now)
+        if looks or self._downlink.hurries(now):
+            told = self._look(now) if looks else []
+            self._granted = self._downlink.divide(now)
+            for node in {*told, *self._granted}:
+                self._tell(node, node in told, node in self._granted, now)
         self._sending.expire(now)
+        until_next = half_a_round(self._reported, self._granted)
+        if looks:
+            self._look_at = now + 1.5 * until_next
         if now - self._told_at >= _TELLS:
             self._told_at = now
             files.replace(
@@ -230,7 +239,19 @@ class Node:
             )
         if now - self._active_at > _ASLEEP and self._downlink.asleep(now):
             return _NAP
-        return _SHORT if self._downlink.hurries(now) else _ROUND
+        return until_next
+
+    def _look(self, now: float) -> list[str]:
+        """See what is sent from here, and what came; who is to hear of it."""
+        self._reported = self._sending.look(now)
+        self._measure(now)
+        told = list(self._reported)
+        if told:
+            self._active_at = now
+        elif now - self._greeted_at > _GREETS:
+            self._greeted_at = now
+            told = list(self._tree.peers)
+        return [addresses.dotted(node) for node in told]
 
     def _tell(self, node: str, reports: bool, grants: bool, now: float) -> None:
         """Say to a node what waits for it here, what it may send, or both."""
@@ -250,10 +271,6 @@ class Node:
         arrived = self._arrivals.look(now).items()
         self._downlink.arrived({node: count * bits / elapsed for node, count in arrived}, now)
 
-    def _divide(self, now: float) -> None:
-        self._divided_at = now
-        self._granted = self._downlink.divide(now)
-
     def hear(self, now: float) -> bool:
         """Take in what other nodes say; a promise that wakes is not kept waiting for the next round.
 
@@ -270,8 +287,8 @@ class Node:
                 self._obey(addresses.parse(node), message, now)
         if claimed:
             self._active_at = now
-        if woke and now - self._divided_at >= _BETWEEN:
-            self._divide(now)
+        if woke:
+            self._granted = self._downlink.divide(now)
             for node in self._granted:
                 self._tell(node, False, True, now)
         return claimed
@@ -319,6 +336,12 @@ class Node:
             "foreign": int(link.foreign),
             "free": int(link.free),
         }
+
+
+def half_a_round(told: Mapping[int, Mapping[int, Any]], granted: Mapping[str, Mapping[int, Any]]) -> float:
+    """How long half a round is with so many classes (seconds)."""
+    classes = sum(map(len, (*told.values(), *granted.values())))
+    return min(max(_ROUND, classes * _EACH), _LONGEST) / 2
 
 
 def _whole(granted: dict[str, dict[int, float]]) -> dict[str, dict[str, int]]:

@@ -115,7 +115,8 @@ class Channel:
     def __init__(self, address: str, keys: Iterable[bytes], boot: bytes) -> None:
         """Raises ValueError if the address is none, and if keys or boot cannot be used."""
         self._own = _packed(address)
-        self._keys = {_number(key): key for key in sorted(set(keys))}
+        # Of each key what all its MACs begin with is done: so they take half the time.
+        self._keys = {_number(key): hmac.new(key, digestmod="sha256") for key in sorted(set(keys))}
         if not 1 <= len(self._keys) <= MOST_KEYS or len(self._keys) != len(set(keys)):
             raise ValueError(f"there must be from 1 to {MOST_KEYS} keys, whose numbers differ")
         if len(boot) != 8 or boot == _UNKNOWN[0]:
@@ -347,5 +348,7 @@ def _number(key: bytes) -> bytes:
     return hmac.digest(key, b"concorde fabric: number of a key", "sha256")[:_KEY]
 
 
-def _mac(key: bytes, ends: bytes, head: bytes, numbers: bytes, body: bytes) -> bytes:
-    return hmac.digest(key, bytes((len(ends),)) + ends + head + numbers + body, "sha256")[:_MAC]
+def _mac(key: hmac.HMAC, ends: bytes, head: bytes, numbers: bytes, body: bytes) -> bytes:
+    its = key.copy()
+    its.update(bytes((len(ends),)) + ends + head + numbers + body)
+    return its.digest()[:_MAC]

@@ -18,7 +18,7 @@ from ..node import htb, peers
 from ..node.kernel import is_fair
 from ..node.ledger import Ledger
 from . import kernel
-from .division import Claim
+from .division import MARGIN, Claim
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -31,6 +31,8 @@ REMEMBERED = 1.0
 # What is at its ceiling sends this part of it at least; below that, for so many looks on end, while packets
 # wait, something else holds it back.
 _NEARLY, _LOOKS = 0.85, 3
+# Who sends this much (bytes) for the first time after such a while (seconds) begins to send.
+_BEGINS, _RESTED = 3000, 0.04
 # Ceilings this near are the same.
 _SAME = 0.005
 
@@ -38,19 +40,24 @@ _SAME = 0.005
 class _Class:
     """A class, as it was seen last."""
 
-    def __init__(self, sample: kernel.Sample, ceil: int) -> None:
+    def __init__(self, sample: kernel.Sample, ceil: int, now: float) -> None:
+        self.at = now
         self.sent = sample.sent
         self.ceil = ceil
         self.rate = 0.0
         self.waiting = sample.waiting
         self.held_back = 0
 
-    def see(self, sample: kernel.Sample, elapsed: float) -> None:
+    def see(self, sample: kernel.Sample, now: float) -> None:
         """Take in what it has sent since."""
-        self.rate = max(0, sample.sent - self.sent) * 8 / elapsed
-        self.sent, self.waiting = sample.sent, sample.waiting
+        self.rate = max(0, sample.sent - self.sent) * 8 / max(now - self.at, 0.001)
+        self.at, self.sent, self.waiting = now, sample.sent, sample.waiting
         slow = self.waiting > 0 and self.rate < _NEARLY * self.ceil
         self.held_back = self.held_back + 1 if slow else 0
+
+    def rest(self, now: float) -> None:
+        """It has sent nothing since, and nothing waits there."""
+        self.at, self.rate, self.held_back = now, 0.0, 0
 
 
 def _together(one: Claim, other: Claim) -> Claim:
@@ -69,7 +76,6 @@ class Sending:
         self._counters = kernel.Counters()
         self._seen: dict[int, _Class] = {}
         self._planted = False  # the first pod's is written down before the kernel has it
-        self._at = 0.0
         self._last: dict[int, dict[int, float]] = {}  # when a node's class sent last, by both
         self._until: dict[int, float] = {}  # how long a node's grant to its class lasts
         # Of a promised class, by node: what that grants, and how long.
@@ -107,21 +113,39 @@ class Sending:
 
     def look(self, now: float) -> dict[int, dict[int, Claim]]:
         """What each node is to hear: a claim for each class that sends there. Raises OSError."""
-        elapsed, self._at = max(now - self._at, 0.001), now
         sent = self._counted(peers.SENT, kernel.node_and_class)
         asked = self._counted(peers.ASKED, lambda key: (kernel.node(key), htb.SAFE))
         granted = {node: self._tree.peers[node] for node, until in self._until.items() if until > now}
         minors = {*granted.values(), *(minor for _, minor in sent), *(minor for _, minor in asked)}
-        minors |= {minor for known in self._last.values() for minor in known}
-        self._see(minors, elapsed)
+        self._see(minors, {minor for known in self._last.values() for minor in known}, now)
         parts = self._parts({**sent, **asked}, dict.fromkeys(granted.items(), 1))
         return self._claims(parts, now)
+
+    def wakes(self, now: float) -> bool:
+        """Whether promises began to be used since the last look, more than links have room for besides.
+
+        Raises OSError.
+        """
+        if not self._promised:
+            return False
+        counted = self._counters.look(peers.SENT, glance=True)
+        began = {
+            minor
+            for node, minor in (
+                kernel.node_and_class(key) for key, size in counted.items() if size >= _BEGINS
+            )
+            if now - self._last.get(node, {}).get(minor, 0.0) > _RESTED
+        }
+        promised = sum(self._promised.get(minor, (0, 0))[0] for minor in began)
+        return promised > (1 - MARGIN) * self._tree.usable
 
     def _counted(self, name: str, of: Callable[[bytes], tuple[int, int]]) -> dict[tuple[int, int], int]:
         return {of(key): count for key, count in self._counters.look(name).items() if count}
 
-    def _see(self, minors: set[int], elapsed: float) -> None:
-        samples = self._classes.read({htb.ROOT, *minors})
+    def _see(self, minors: set[int], remembered: set[int], now: float) -> None:
+        """Read these classes, and those of the others that had packets waiting: the rest sends nothing."""
+        wanted = minors | {one for one in remembered if one not in self._seen or self._seen[one].waiting}
+        samples = self._classes.read({htb.ROOT, *wanted})
         root = samples.pop(htb.ROOT, None)
         if root is None and self._planted:
             raise OSError(ENOENT, "the tree has gone", self._tree.uplink)
@@ -130,11 +154,14 @@ class Sending:
             known = self._seen.get(minor)
             if known is None:
                 guarantee, _ = self._promised.get(minor, (0, 0))
-                self._seen[minor] = _Class(sample, guarantee)
+                self._seen[minor] = _Class(sample, guarantee, now)
             else:
-                known.see(sample, elapsed)
+                known.see(sample, now)
         for minor in self._seen.keys() - samples.keys():
-            del self._seen[minor]
+            if minor in remembered and minor not in wanted:
+                self._seen[minor].rest(now)
+            else:
+                del self._seen[minor]
 
     @staticmethod
     def _parts(
@@ -148,55 +175,71 @@ class Sending:
         return {**parts, **whole}
 
     def _claims(self, parts: Mapping[tuple[int, int], float], now: float) -> dict[int, dict[int, Claim]]:
+        """Of what sends now; a node that is not sent to any more hears for a while that there is nothing."""
+        elsewhere = self._forget(now)
+        claims: dict[int, dict[int, Claim]] = {node: {} for node in self._last}
         for (node, minor), part in parts.items():
             its = self._seen.get(minor)
-            if its is not None and part * (its.rate + its.waiting):
-                self._last.setdefault(node, {})[minor] = now
-        claims: dict[int, dict[int, Claim]] = {}
+            if its is None or not part * (its.rate + its.waiting):
+                continue
+            known = self._last.setdefault(node, {})
+            if minor not in known:
+                elsewhere.add(minor)
+            known[minor] = now
+            claim = self._claim(node, minor, part)
+            # A node that has a class hears of that alone, whatever went there before, or without it.
+            name = self._tree.peers.get(node, minor) if minor == htb.SAFE else minor
+            of_node = claims.setdefault(node, {})
+            of_node[name] = _together(of_node[name], claim) if name in of_node else claim
+        for minor in elsewhere & self._promised.keys() & self._seen.keys():
+            self._settle(minor, now)
+        return claims
+
+    def _forget(self, now: float) -> set[int]:
+        """Forget who has long sent nothing to a node; the classes that send to fewer nodes by now."""
+        fewer = set()
         for node, known in list(self._last.items()):
-            for minor, at in list(known.items()):
-                if now - at > REMEMBERED or minor not in self._seen:
-                    del known[minor]
-                    continue
-                claim = self._claim(node, minor, parts.get((node, minor), 0.0))
-                # A node that has a class hears of that alone, whatever went there before, or without it.
-                name = self._tree.peers.get(node, minor) if minor == htb.SAFE else minor
-                of_node = claims.setdefault(node, {})
-                of_node[name] = _together(of_node[name], claim) if name in of_node else claim
+            over = [minor for minor, at in known.items() if now - at > REMEMBERED or minor not in self._seen]
+            for minor in over:
+                del known[minor]
+            fewer.update(over)
             if not known:
                 del self._last[node]
-        return claims
+        return fewer
 
     def _claim(self, node: int, minor: int, part: float) -> Claim:
         its = self._seen[minor]
         guarantee, _ = self._promised.get(minor, (0, 0))
         # A class that several nodes share waits for all of them; each hears of its part of what it sends.
         elsewhere = its.held_back >= _LOOKS or (guarantee > 0 and self._is_held_elsewhere(node, minor))
-        return Claim(guarantee, its.rate * part, its.waiting if part else 0, elsewhere)
+        return Claim(guarantee, its.rate * part, its.waiting, elsewhere)
 
     def _is_held_elsewhere(self, node: int, minor: int) -> bool:
         """Whether another node grants a class less than this one does."""
         its = self._excess.get(minor, {})
-        own = its.get(node)
+        own = its.get(node) if len(its) > 1 else None
         return own is not None and any(ceil < own[0] * (1 - _SAME) for ceil, _ in its.values())
 
     def obey(self, node: int, ceilings: Mapping[int, float], lasts: float, now: float) -> None:
         """Do what a node grants, for so many seconds. Raises CniError, tools.CommandError and OSError."""
-        own = self._tree.peers.get(node)
+        unpromised = self._tree.peers.get(node, htb.SAFE)
         for minor, rate in ceilings.items():
-            if minor == (htb.SAFE if own is None else own):
-                self._lead(node, int(rate), now + lasts)
+            if minor == unpromised:
+                self._lead(node, int(rate), lasts, now)
             elif minor in self._promised:
-                self._excess.setdefault(minor, {})[node] = int(rate), now + lasts
-                self._settle(minor, now)
+                its = self._excess.setdefault(minor, {})
+                before, until = its.get(node, (-1, 0.0))
+                its[node] = int(rate), now + lasts
+                if before != int(rate) or until <= now:
+                    self._settle(minor, now)
 
-    def _lead(self, node: int, ceil: int, until: float) -> None:
+    def _lead(self, node: int, ceil: int, lasts: float, now: float) -> None:
         minor = self._tree.peers.get(node)
         if minor is None:
             minor = self._make(node)
-        self._until[node] = until
+        self._until[node] = now + lasts
         rate, _ = htb.rates(self._tree, minor, 0)
-        self._set(minor, rate, max(ceil, htb.LEAST_RATE))
+        self._set(minor, rate, max(ceil, htb.LEAST_RATE), now)
 
     def _make(self, node: int) -> int:
         """Make a node's class. Its number is written down before the kernel has it."""
@@ -220,17 +263,17 @@ class Sending:
         for node in to:
             granted, until = grants.get(node, (guarantee, 0.0))
             ceil = min(ceil, granted if until > now else guarantee)
-        self._set(minor, guarantee, min(most, max(ceil, guarantee)))
+        self._set(minor, guarantee, min(most, max(ceil, guarantee)), now)
 
-    def _set(self, minor: int, rate: int, ceil: int) -> None:
+    def _set(self, minor: int, rate: int, ceil: int, now: float) -> None:
         known = self._seen.get(minor)
         if known is not None and abs(ceil - known.ceil) <= _SAME * ceil:
             return
         ceil = ceil // 8 * 8
         self._classes.set(minor, rate, ceil)
         if known is None:
-            known = self._seen[minor] = _Class(kernel.Sample(0, 0), ceil)
-            known.sent = self._classes.read([minor])[minor].sent
+            sample = self._classes.read([minor])[minor]
+            known = self._seen[minor] = _Class(kernel.Sample(sample.sent, 0), ceil, now)
         known.ceil = ceil
 
     def expire(self, now: float) -> None:

@@ -316,22 +316,24 @@ def test_idle_nodes_cost_a_hundredth_of_the_link_all_together() -> None:
     assert min(ceilings[name][1] for name in others) >= 0.0005 * GBIT
 
 
-def test_rounds_are_short_while_a_promise_is_idle_or_wakes() -> None:
+@pytest.mark.parametrize(("others", "hurries"), [(0.97, True), (0.5, False)])
+def test_rounds_are_short_while_a_promise_wakes_on_a_full_link(others: float, hurries: bool) -> None:
     link = Downlink(GBIT)
     seen = []
     for at in range(120):
         claim = hungry(100e6) if 30 <= at < 80 else Claim(100e6)
-        told(link, at * 0.01, a={16: claim, 1: hungry()})
+        told(link, at * 0.01, a={16: claim, 1: Claim(0, others * GBIT, 20000)})
         seen.append(link.hurries(at * 0.01))
-    assert [seen[at] for at in (29, 30, 45, 55, 79, 90)] == [True, True, True, False, False, True]
+    assert [seen[at] for at in (29, 30, 45, 55, 79, 90)] == [False, hurries, hurries, False, False, False]
     assert not Downlink(GBIT).hurries(1.0)
 
 
 def test_it_is_told_when_a_promise_wakes_and_not_when_anything_else_does() -> None:
     link = Downlink(GBIT)
-    assert not link.report("a", {16: Claim(100e6), 1: hungry()}, 0.00)
-    assert link.report("a", {16: hungry(100e6), 1: hungry()}, 0.01)
-    assert not link.report("a", {16: hungry(100e6), 1: hungry()}, 0.02)
+    full = Claim(0, 0.9 * GBIT, 20000)
+    assert not link.report("a", {16: Claim(100e6), 1: full}, 0.00)
+    assert link.report("a", {16: hungry(100e6), 1: full}, 0.01)
+    assert not link.report("a", {16: hungry(100e6), 1: full}, 0.02)
 
 
 def test_a_link_sleeps_once_nothing_but_chatter_came_for_two_seconds() -> None:
