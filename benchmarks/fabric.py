@@ -7,6 +7,7 @@ node's link, by the counters of its pods' interfaces, every 10 ms.
     returns  the promise, half of the link, comes back to a full receiver: its first 100 ms, of the promise
     use      of the link, with the promise idle, half used, full
     stops    how long after a promised flow stops until the others have 0.95 of what they have without it
+    bursts   of the promise, beside UDP of 1.4 of the link in all that is on for 30 ms and off for 15
     many     a flow against 1, 10 and 100 of another pod, 0.45 of the link promised to each: of it
     rtt      of a promised small pod's packets, meanwhile
     agent    processor time of each node's agent, of one core: beside noise, little traffic, and asleep
@@ -42,7 +43,8 @@ from tests.waiting import until  # noqa: E402
 
 TRAFFIC = Path(__file__).resolve().with_name("fabric_traffic.py")
 NOISES = ("tcp", "udp")
-ROWS = ("incast", "many", "change")
+ROWS = ("incast", "bursts", "many", "change")
+BURST_S, PAUSE_S, BURSTS_S = 0.030, 0.015, 8.0
 PORT, EVERY = 5300, 0.01
 READY_S, BEFORE_S = 1.0, 1.5  # to connect; of noise alone
 ON_S, OFF_S, STEADY_S, SETTLED_S = 0.6, 0.9, 2.0, 0.5
@@ -100,13 +102,13 @@ class Lab:
         words = [self.testbed.pods[to].address, PORT, *([streams] if how == "tcp" else []), rate, *times]
         return self.start(self.testbed.pods[pod], how, *words)
 
-    def noise(self, how: str, begin: float, until: float) -> None:
+    def noise(self, how: str, *times: float) -> None:
         """Let the pods without a promise send."""
         for pod in ("other-1", "other-2"):
             if how == "tcp":
-                self.send(pod, "sink", how, 0, begin, until, streams=4)
+                self.send(pod, "sink", how, 0, *times, streams=4)
             else:
-                self.send(pod, "sink", how, NOISE, begin, until)
+                self.send(pod, "sink", how, NOISE, *times)
 
     @contextmanager
     def counting(self, until: float, node: str = "worker-04") -> Iterator[Counted]:
@@ -143,11 +145,14 @@ class Counted:
 
     def least(self, interface: str, how: str, begin: float, until: float) -> float:
         """The least rate of 100 ms."""
-        slots = int((until - begin) / 0.1 + 1e-6)
-        return min(
+        return min(self.slots(interface, how, begin, until))
+
+    def slots(self, interface: str, how: str, begin: float, until: float) -> list[float]:
+        """The rates of 100 ms each."""
+        return [
             self.rate(interface, how, begin + at * 0.1 - 0.002, begin + (at + 1) * 0.1 + 0.008)
-            for at in range(slots)
-        )
+            for at in range(int((until - begin) / 0.1 + 1e-6))
+        ]
 
     def reached(self, interface: str, how: str, rate: float, since: float, until: float) -> float:
         """After how many seconds an interface first has a rate for a while; infinite if never."""
@@ -301,6 +306,24 @@ def shares(own: Lab, seconds: float) -> dict[str, str]:
     return {node: f"{100 * (at - before[node]) / seconds:.3f} %" for node, at in processor(own).items()}
 
 
+def bursts(own: Lab) -> dict[str, Any]:
+    """The promise beside what comes and goes within few rounds of an agent."""
+    begin = time.monotonic() + READY_S
+    end = begin + BURSTS_S
+    own.send("promised", "receiver", "tcp", 0, begin, end)
+    own.noise("udp", begin, end, BURST_S, PAUSE_S)
+    with own.counting(end) as counted:
+        time.sleep(max(end - time.monotonic(), 0))
+    to, promised = own.interface("receiver"), PROMISE * own.rate
+    steady = begin + SETTLED_S, end - 0.05
+    slots = [one / promised for one in counted.slots(to, "tcp", *steady)]
+    return {
+        "mean": round(counted.rate(to, "tcp", *steady) / promised, 3),
+        "at_0.9": round(sum(one >= 0.9 for one in slots) / len(slots), 3),
+        "others": round(counted.rate(own.interface("sink"), "udp", *steady) / own.rate, 3),
+    }
+
+
 def many(own: Lab, flows: int) -> dict[str, Any]:
     """A flow against many of another pod."""
     begin = time.monotonic() + READY_S
@@ -354,11 +377,13 @@ def measured(told: argparse.Namespace) -> Iterator[dict[str, Any]]:
         def line(row: str, noise: object, found: object, of: str = enforcement) -> dict[str, Any]:
             return {"enforcement": of, "row": row, "beside": noise, "found": found}
 
-        if {"incast", "change"} & set(told.rows):
+        if {"incast", "bursts", "change"} & set(told.rows):
             with lab(enforcement, told.rate, INCAST) as own:
                 for noise in NOISES if "incast" in told.rows else ():
                     for row, found in incast(own, noise, told.trials):
                         yield line(row, noise, found)
+                if "bursts" in told.rows:
+                    yield line("bursts", "udp", bursts(own))
                 for noise in NOISES if "change" in told.rows else ():
                     yield line("change", noise, changes(own, noise, told.trials))
                 if "incast" in told.rows and own.testbed.agents:
