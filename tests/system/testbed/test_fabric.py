@@ -16,6 +16,7 @@ from testbed.access.components import Component
 from testbed.access.place import Place
 from testbed.assembly import assemble
 from testbed.enforcements.agents import DIRECTORY
+from testbed.orchestrators.cni import ATTACHMENTS
 from testbed.resources import BUILT_PLUGIN
 from testbed.scenario import load
 from testbed.testbed import Testbed
@@ -179,6 +180,21 @@ def test_a_tree_of_the_version_before_gets_what_knows_nodes_by_their_addresses(f
     said = node.run(["/usr/bin/python3", "-IS", f"{BUILT_PLUGIN}/concorde", "reconcile"]).stdout
     assert said.startswith("repaired: eth0 has no filter for what goes to ")
     assert fabric.check() == []
+
+
+def test_an_agent_divides_by_what_a_pod_is_promised_now(fabric: Testbed) -> None:
+    node = fabric.nodes[RECEIVER]
+
+    def promised() -> int:
+        return int(state(node)["downlink"]["promised"])
+
+    with sending(fabric.pods["other-1"], fabric.pods["receiver"].address):
+        until(lambda: 50_000_000 < promised() < 60_000_000)  # half the link, on the wire
+        for rate, most in (("20M", 25_000_000), ("50M", 60_000_000)):
+            program = ["/usr/bin/python3", "-IS", f"{BUILT_PLUGIN}/concorde", "change", "default/receiver"]
+            node.run([*program, f"ingress-guarantee={rate}", "--cache", ATTACHMENTS])
+            until(lambda most=most: most * 4 / 5 < promised() < most)  # type: ignore[misc]
+            assert fabric.check() == []
 
 
 @pytest.mark.parametrize("to", [RECEIVER, "worker-01"], ids=["another", "its own"])
