@@ -38,8 +38,10 @@ usage: concorde ledger [--json] [--state-dir DIR]   who was promised what on thi
        concorde renew <CONFLIST                     give pods that run what this version gives them
        concorde dismantle <CONFLIST                 remove what a network without pods left on this node
        concorde agent [--listen ADDRESS:PORT] [--every SECONDS] [--account DIR] [--key FILE]
-                      [--record FILE] <CONFLIST     stay, repair what differs from the ledger, serve metrics,
-                                                    tell the cluster of pods that were refused, and with the
+                      [--record FILE] [--node NAME] [--cache DIR ...] <CONFLIST
+                                                    stay, repair what differs from the ledger, serve metrics,
+                                                    tell the cluster of pods that were refused, change what
+                                                    annotations of the cluster's node NAME say, and with the
                                                     cluster's key grant other nodes what they may send
 As a CNI plugin it takes no arguments; a runtime calls it with CNI_COMMAND in the environment.
 """
@@ -93,7 +95,7 @@ class Asked:
         self.output = ""
         self.listen: tuple[str, int] | None = None
         self.every = 60.0  # seconds
-        self.account = self.key = self.record = ""
+        self.account = self.key = self.record = self.node = ""
 
 
 def parse(arguments: list[str]) -> Asked:
@@ -138,6 +140,11 @@ def _set(asked: Asked, option: str, value: str) -> None:
         if not value.isdecimal() or not 0 < int(value) <= _MOST_SECONDS:
             raise UsageError(f"--every must be an integer from 1 to {_MOST_SECONDS} (seconds), not {value!r}")
         asked.every = int(value)
+        return
+    if option == "--node":
+        if not names.is_identifier(value):
+            raise UsageError(f"{value!r} is not a node's name")
+        asked.node = value
         return
     if not names.is_path(value):
         raise UsageError(f"{value!r} is not a plain absolute path")
@@ -262,7 +269,8 @@ def _agent(asked: Asked) -> str:
 
     networks = installation.identities(_given())
     account = asked.account or refusals.ACCOUNT
-    agent.Agent(networks, asked.listen, asked.every, account, asked.key, asked.record).run()
+    watched = (asked.node, asked.caches) if asked.node else None
+    agent.Agent(networks, asked.listen, asked.every, account, asked.key, asked.record, watched).run()
     return ""
 
 
@@ -284,7 +292,7 @@ _COMMANDS: dict[str, tuple[Callable[[Asked], str], tuple[str, ...]]] = {
     "chain": (_chain, ()),
     "renew": (_renew, ()),
     "dismantle": (_dismantle, ()),
-    "agent": (_agent, ("--listen", "--every", "--account", "--key", "--record")),
+    "agent": (_agent, ("--listen", "--every", "--account", "--key", "--record", "--node", "--cache")),
 }
 
 

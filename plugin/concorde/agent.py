@@ -5,7 +5,8 @@ restart of nftables.service). It serves metrics by HTTP, and tells the cluster o
 
 A node has one, whoever installed it; another cluster's waits to take its place, and tells of its own
 network's pods meanwhile. All work is done by child processes: what hangs there hangs alone, and the memory it
-takes goes with it. One of them stays: it grants other nodes what they may send to this one (`fabric`).
+takes goes with it. Two of them stay: one grants other nodes what they may send to this one (`fabric`), one
+watches the node's pods for promises that somebody annotated them with (`annotated`).
 """
 
 from __future__ import annotations
@@ -79,9 +80,12 @@ class Agent:
         account: str,
         key: str = "",
         record: str = "",
+        watched: tuple[str, Sequence[str]] | None = None,
     ) -> None:
         """`key` is a file with the cluster's key in the fabric, `record` one to which its rounds are added.
 
+        `watched` is the cluster's name of this node, where its pods' annotations change what they are
+        promised, and the runtimes' caches, or none for the usual.
         Raises CniError 7 if the networks are not of one node, or the key is none.
         """
         self._state = networks[0].state
@@ -92,6 +96,10 @@ class Agent:
         self._fabric: Child | None = None
         self._fabric_ends: tuple[int, int] | None = None  # of what tells it to end
         self._fabric_due = 0.0
+        self._watched = watched
+        self._watching: Child | None = None
+        self._watching_due = 0.0
+        self._alive = os.pipe()  # whose end tells a child that stays that this process has ended
         self._listen = listen
         self._every = every
         self._account = account
@@ -131,6 +139,8 @@ class Agent:
                 self._look = Child(lambda: _look(self._state), self._own())
             if self._lock is not None and self._fabric is None and now >= self._fabric_due:
                 self._join_fabric()
+            if self._watched and self._watching is None and now >= self._watching_due:
+                self._watch_pods(*self._watched)
             if self._pending and self._post is None and now >= self._post_at:
                 self._posting = list(self._pending)
                 self._post = Child(self._tell, self._own())
@@ -149,7 +159,7 @@ class Agent:
         sockets = (self._changes, self._listener)
         held = [self._lock.descriptor] if self._lock is not None else []
         ends = self._fabric_ends[1:] if self._fabric_ends else ()
-        return [*held, *ends, *(one.fileno() for one in sockets if one is not None)]
+        return [*held, self._alive[1], *ends, *(one.fileno() for one in sockets if one is not None)]
 
     def _join_fabric(self) -> None:
         """Begin to tell other nodes what waits here, and to grant them what they may send."""
@@ -162,6 +172,26 @@ class Agent:
         self._fabric_ends = os.pipe()
         until, _ = self._fabric_ends
         self._fabric = Child(lambda: loop.run(self._state, until, self._record), self._own())
+
+    def _watch_pods(self, node: str, caches: Sequence[str]) -> None:
+        """Change what pods are promised as somebody annotates them."""
+        self._watching_due = monotonic() + _AGAIN
+        if not refusals.are_possible(self._account):
+            return
+
+        def watch() -> dict[str, Any]:
+            from http.client import HTTPException
+
+            from . import annotated
+
+            _end_with(self._alive[0])
+            try:
+                annotated.follow(self._account, node, annotated.Watched(self._networks, caches, _say))
+            except (CniError, OSError, ValueError, LookupError, HTTPException) as error:
+                return {"problem": f"agent: annotations of pods: {in_words(error)}"}
+            return {"problem": ""}
+
+        self._watching = Child(watch, self._own())
 
     def _leave_fabric(self) -> None:
         for end in self._fabric_ends or ():
@@ -199,7 +229,7 @@ class Agent:
         # Somebody may change tables all the time.
         resting = self._changes_at - monotonic()
         sockets = [self._listener if listening else None, self._changes if resting <= 0 else None]
-        children = [self._look, self._post, self._fabric, *self._scrapes]
+        children = [self._look, self._post, self._fabric, self._watching, *self._scrapes]
         for descriptor in (
             *(one.fileno() for one in sockets if one is not None),
             *(child.answers for child in children if child is not None),
@@ -215,6 +245,9 @@ class Agent:
             self._looked(self._look.finish())
         if self._post is not None and self._post.answers in ready:
             self._posted(self._post.finish())
+        if self._watching is not None and self._watching.answers in ready:
+            answer, self._watching = self._watching.finish(), None
+            self._say_once("annotations", answer.get("problem", "agent: who watches pods has ended"))
         if self._fabric is not None and self._fabric.answers in ready:
             self._fabric.finish()  # it has failed, and said why
             self._fabric = None
@@ -384,6 +417,17 @@ def _differences(state: str) -> tuple[list[str], list[str]]:
         return lacking, families
     _, found = kernel.compare(trees, entries)
     return [difference.text for difference in found if not difference.waits], families
+
+
+def _end_with(other: int) -> None:
+    """End this process when a pipe's other end is closed, whatever it waits for."""
+    from _thread import start_new_thread
+
+    def end() -> None:
+        os.read(other, 1)
+        os._exit(0)
+
+    start_new_thread(end, ())
 
 
 def _drain(changes: socket) -> None:

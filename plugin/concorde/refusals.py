@@ -2,7 +2,7 @@
 
 Noted only where an agent has made the file, for somebody must empty it. Who cannot write it down goes on: the
 runtime has the answer all the same. The API of Kubernetes is asked as the installer's service account, which
-may make events and nothing else; only what runs in a pod of the cluster knows address and token.
+may make events and look at pods; only what runs in a pod of the cluster knows address and token.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from .configuration import Identity
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from http.client import HTTPSConnection
+    from http.client import HTTPResponse, HTTPSConnection
     from typing import Any
 
     from .requests import Request
@@ -47,11 +47,19 @@ def note(request: Request, problem: CniError) -> None:
     if not slash or problem.code == TRY_AGAIN:
         return
     uid = requests.argument(os.environ.get("CNI_ARGS", ""), "K8S_POD_UID")
-    said = {"namespace": namespace, "pod": pod, "uid": uid, "code": problem.code}
-    line = strict_json.encode({**said, "message": problem.msg[:_LONGEST]})
+    try:
+        directory = Identity(request.document).directory
+    except CniError:
+        return
+    write(directory, {"namespace": namespace, "pod": pod, "uid": uid}, problem.code, problem.msg)
+
+
+def write(directory: str, of: dict[str, str], code: int, message: str) -> None:
+    """Write down what was refused to a pod, given its namespace, name and uid, if an agent wants it."""
+    line = strict_json.encode({**of, "code": code, "message": message[:_LONGEST]})
     try:  # noqa: SIM105 - importing contextlib costs a millisecond
-        _append(path(Identity(request.document).directory), line)
-    except (OSError, CniError):
+        _append(path(directory), line)
+    except OSError:
         pass
 
 
@@ -149,7 +157,34 @@ def post(account: str, events: list[Event]) -> tuple[int, str]:
     return done, problem
 
 
-def _api(account: str) -> HTTPSConnection:
+class Asked:
+    """An answer of the API, to be read within a block: `with Asked(...) as answer`."""
+
+    def __init__(self, account: str, where: str, patience: float) -> None:
+        """Ask for a path, waiting so many seconds for each part of the answer.
+
+        Raises OSError, ValueError and http.client.HTTPException.
+        """
+        token = files.read(f"{account}/token", _LARGEST).decode().strip()
+        self._api = _api(account, patience)
+        try:
+            self._api.request("GET", where, headers={"Authorization": f"Bearer {token}"})
+            self._answer = self._api.getresponse()
+            if self._answer.status != 200:
+                said = _message(self._answer.read())
+                raise ValueError(f"it answers {self._answer.status} {said}".strip())
+        except BaseException:
+            self._api.close()
+            raise
+
+    def __enter__(self) -> HTTPResponse:
+        return self._answer
+
+    def __exit__(self, *_: object) -> None:
+        self._api.close()
+
+
+def _api(account: str, patience: float = _MOST_SECONDS) -> HTTPSConnection:
     """A connection to the API, which opens when it is asked. Raises OSError and ValueError."""
     import http.client
     import ssl
@@ -158,7 +193,7 @@ def _api(account: str) -> HTTPSConnection:
     # Certificates of clusters lack what Python from 3.13 on wants besides (RFC 5280).
     context.verify_flags &= ~getattr(ssl, "VERIFY_X509_STRICT", 0)
     port = int(os.environ.get(PORT, "443"))
-    return http.client.HTTPSConnection(os.environ[HOST], port, timeout=_MOST_SECONDS, context=context)
+    return http.client.HTTPSConnection(os.environ[HOST], port, timeout=patience, context=context)
 
 
 def _given(api: HTTPSConnection, token: str, event: Event) -> tuple[int, bytes]:

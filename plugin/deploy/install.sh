@@ -154,7 +154,7 @@ attend() {
         say "Secret concorde-fabric: its key must have at least 16 bytes; until then no agent takes part in the fabric"
     fi
     (exec ${ENTER-chroot "$NODE/root"} "$CNI_BIN_DIR/concorde" agent ${LISTEN:+--listen "$LISTEN"} \
-        --account /proc/self/fd/3 $given <"$wanted" 3<"$account" 4<"$opened") &
+        ${NODE_NAME:+--node "$NODE_NAME"} --account /proc/self/fd/3 $given <"$wanted" 3<"$account" 4<"$opened") &
     agent=$!
 }
 end_agent() { [ -z "$agent" ] || kill "$agent" 2>/dev/null; agent=; }

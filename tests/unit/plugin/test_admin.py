@@ -17,6 +17,7 @@ def test_the_command_line() -> None:
     arguments = ["rebuild", "--cache", "/a", "--state-dir=/x", "--cache=/b"]
     assert parsed(*arguments) == {"caches": ["/a", "/b"], "state": "/x"}
     assert parsed("agent", "--listen=[::1]:9", "--every", "5") == {"listen": ("::1", 9), "every": 5}
+    assert parsed("agent", "--node=n.1", "--cache", "/a") == {"node": "n.1", "caches": ["/a"]}
     assert parsed("agent", "--account", "/proc/self/fd/3") == {"account": "/proc/self/fd/3"}
     assert parsed("metrics", "--output", "/d/x.prom") == {"output": "/d/x.prom"}
     wanted = admin.parse(["change", "a/b", "egress-guarantee.net1=2G", "ingress-guarantee.net1=1G"]).wanted
@@ -40,6 +41,7 @@ def test_the_command_line() -> None:
             "'9725' is not an address and port of this node, such as 127.0.0.1:9725",
         ),
         (["agent", "--every", "0"], "--every must be an integer from 1 to 3600 (seconds), not '0'"),
+        (["agent", "--node", "a&b"], "'a&b' is not a node's name"),
         (["rebuild", "--cache", "../x"], "'../x' is not a plain absolute path"),
         (["change"], "change requires a pod and egress-guarantee=RATE or ingress-guarantee=RATE"),
         (["change", "a/b"], "change requires a pod and egress-guarantee=RATE or ingress-guarantee=RATE"),

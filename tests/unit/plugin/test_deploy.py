@@ -327,12 +327,13 @@ def test_kustomization_lists_every_manifest() -> None:
     assert listed == [file.name for file in sorted((DEPLOY / "manifests").glob("*.yaml"))]
 
 
-def test_the_installer_may_make_events_and_ask_the_api_nothing_else() -> None:
+def test_the_installer_may_make_events_look_at_pods_and_ask_the_api_nothing_else() -> None:
     found = manifests()
     roles = {"ClusterRole", "ClusterRoleBinding"}
     assert set(found) == {"Namespace", "ServiceAccount", "ConfigMap", "DaemonSet", *roles}
     assert found["ClusterRole"]["rules"] == [
-        {"apiGroups": [""], "resources": ["events"], "verbs": ["create"]}
+        {"apiGroups": [""], "resources": ["events"], "verbs": ["create"]},
+        {"apiGroups": [""], "resources": ["pods"], "verbs": ["get", "list", "watch"]},
     ]
     (subject,) = found["ClusterRoleBinding"]["subjects"]
     account = found["ServiceAccount"]
@@ -353,6 +354,9 @@ def test_the_directories_agree() -> None:
     (container,) = pod["containers"]
     assert {mount["name"] for mount in container["volumeMounts"]} == set(paths)
     assert next(e for e in container["env"] if e["name"] == "CONFLIST")["value"] == NAME
+    assert {"name": "NODE_NAME", "valueFrom": {"fieldRef": {"fieldPath": "spec.nodeName"}}} in container[
+        "env"
+    ]
     (key,) = [mount["mountPath"] for mount in container["volumeMounts"] if mount["name"] == "fabric"]
     assert f'"${{KEY:={key}/key}}"' in SCRIPT.read_text()
 
