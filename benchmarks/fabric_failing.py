@@ -88,20 +88,24 @@ while time.monotonic() < float(until):
     time.sleep(0.001)
 print(sent)
 """
-# An agent that says that each class sends very much, and that more waits; and, if told so, that all of
-# the link is promised to them.
+# An agent that says that each class sends very much, and that more waits; if told so, that all of the link is
+# promised to them, or that there are so many more, each with a promise of 1 bit/s.
 LIAR = """
 import os, sys
 sys.path[:0] = [sys.argv[1], sys.argv[2]]
 from concorde.fabric import loop, sending
 from concorde.fabric.division import Claim
-said = sending.Sending._claim
+said, seen = sending.Sending._claim, sending.Sending.look
+more = dict.fromkeys(range(0x1000, 0x1000 + int(sys.argv[4])), Claim(1, 1e12, 1 << 31, False))
 
 def claim(self, node, minor, part):
     guarantee = float(sys.argv[3]) or said(self, node, minor, part).guarantee
     return Claim(guarantee, 1e12, 1 << 31, False)
 
-sending.Sending._claim = claim
+def look(self, now):
+    return {node: {**claims, **more} for node, claims in seen(self, now).items()}
+
+sending.Sending._claim, sending.Sending.look = claim, look
 loop.run("/run/concorde", os.pipe()[0])
 """
 
@@ -284,9 +288,10 @@ class Failing:
             process = self.own.run(at, [*python, AGAIN, sort, str(until), *ends])
             said = self.own.said
             return lambda: self._ended(process.wait(10), said)
-        if name.startswith("an agent that lies"):
+        if name in LIARS:
             self.agent("worker-02").kill()
-            words = [str(ROOT / "plugin"), str(ROOT), str(self.own.rate * name.endswith("promises"))]
+            share, more = LIARS[name]
+            words = [str(ROOT / "plugin"), str(ROOT), str(self.own.rate * share), str(more)]
             liar = self.own.run(self.nodes["worker-02"], ["/usr/bin/python3", "-c", LIAR, *words])
 
             def honest() -> None:
@@ -306,12 +311,19 @@ class Failing:
         assert status == 0, words
 
 
+# What an agent says is promised to each of its classes (of the link), and how many more it says that it has.
+# No report has room for many more than 900.
+LIARS = {
+    "an agent that lies": (0, 0),
+    "an agent that lies of promises": (1, 0),
+    "an agent of 100 promises": (0, 100),
+    "an agent of 900 promises": (0, 900),
+}
 ATTACKS = (
     "forged by a pod",
     "forged on the wire",
     "replayed on the wire",
-    "an agent that lies",
-    "an agent that lies of promises",
+    *LIARS,
     "no agent",
     "nothing of ours",
 )
