@@ -132,7 +132,7 @@ def visit(testbed: Testbed, way: Way, lengths: Lengths) -> Visit:
     source, address = sides(testbed, way)
     device = testbed.provider.devices[DEVICE].place
     exchanged = [
-        _exchanged(testbed, one, source, address, lengths.exchanges_s) for one in testbed.scenario.requests
+        exchanged(testbed, one, source, address, lengths.exchanges_s) for one in testbed.scenario.requests
     ]
     stream, told = (End(device, ADDRESS, port, (address, port)) for port in (PORTS[STREAM], PORTS[TOLD]))
     before = look()
@@ -149,8 +149,8 @@ def visits(testbed: Testbed, order: Sequence[Way], lengths: Lengths, number: int
         return Round(round=number, visits=[visit(testbed, way, lengths) for way in order])
 
 
-def _exchanged(testbed: Testbed, asked: Requests, source: Place, address: str, seconds: float) -> Exchanged:
-    """Make exchanges with the device, by the generator ``requests``."""
+def exchanged(testbed: Testbed, asked: Requests, source: Place, address: str, seconds: float) -> Exchanged:
+    """Make exchanges with the device, by the generator ``requests``. Raises RuntimeError."""
     addressing = testbed.addressing
     one = asked.model_copy(update={"duration": seconds})
     tool, device = exchanger_of(addressing.scenario, one), testbed.provider.devices[DEVICE].place
