@@ -51,7 +51,7 @@ GIGA, PORT, KEY = 10**9, 7473, b"a key of 32 bytes, which is none"
 OWN, FIRST, POD, MAC = "10.7.0.1", "10.7.1.1", "172.16.0.2", "02:00:00:00:00:01"
 PROMISE = 3_000_000
 BURSTS, BURST, APART = 0.8, 4, 0.015  # seconds, packets, seconds
-EVERY, SETTLES, WIDE = 0.02, 2.0, 8.0
+EVERY, SETTLES, WIDE = 0.02, 4.0, 8.0
 ROWS = ("steady", "seldom", "asleep", "all")
 ALL = 8
 # Sends bursts of packets of 1,000 bytes from so many addresses from a first one on, each to one of the nodes,
@@ -228,7 +228,7 @@ def member(told: argparse.Namespace, address: str, row: str) -> dict[str, Any]:
         if row != "asleep":
             words = [POD, *map(str, (told.classes, BURSTS, BURST, APART)), *others]
             stack.enter_context(running([*there, sys.executable, "-c", PODS, *words]))
-        settles = {"asleep": WIDE, "all": 2 * SETTLES}.get(row, SETTLES)
+        settles = {"asleep": WIDE, "all": 1.5 * SETTLES}.get(row, SETTLES)
         return timed(state, told.seconds, settles, told.profile)
 
 

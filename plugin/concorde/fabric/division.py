@@ -179,7 +179,8 @@ class Downlink:
     def divide(self, now: float) -> dict[Sender, dict[int, float]]:
         """Return each sender's ceilings (bits per second) by the minor numbers of its classes.
 
-        A promised class's is its guarantee at least, best effort's a small floor.
+        A promised class's is its guarantee at least, which need not be told once it is idle for as long as
+        what was granted before may last; best effort's a small floor.
         """
         self._forget(now)
         usable = self.capacity * self.margin
@@ -280,7 +281,9 @@ class Downlink:
                     of_classes[minor] = own + parts.get((address, minor), 0.0)
                 known.give(of_classes[minor], now)
             sender.granted = sum(of_classes.values())
-            ceilings[address] = of_classes
+            ceilings[address] = {
+                minor: ceiling for minor, ceiling in of_classes.items() if not sender.known[minor].rests(now)
+            }
         return ceilings
 
 
@@ -395,6 +398,10 @@ class _Known:
         """It sends nothing, and nothing waits there; of who is idle by now that is no news."""
         if self.awake or self.waits or self.rate:
             self.take(Claim(self.guarantee, limited=self.limited), since, now, capacity)
+
+    def rests(self, now: float) -> bool:
+        """Whether it is a promise that was idle for long: who hears nothing of it has its guarantee."""
+        return self.guarantee > 0 and not self.awake and now - self.active_at > SILENT
 
     def _stopped(self, now: float) -> bool:
         two_packets = 2 * _PACKET / self.rate if self.rate else 0.0
