@@ -169,9 +169,8 @@ def lab(enforcement: str, rate: float, pods: Mapping[str, tuple[str, float]]) ->
     lines = []
     for name, (node, share) in pods.items():
         word = "ingress" if node == "worker-04" else "guarantee"
-        promised = (
-            f", {word}: {int(share * rate)}" if share and (word, enforcement) != ("ingress", "node") else ""
-        )
+        is_kept = share and (word == "guarantee" or enforcement == "fabric")
+        promised = f", {word}: {int(share * rate)}" if is_kept else ""
         lines.append(f"  {name}: {{cluster: a, node: {node}{promised}}}")
     text = SCENARIO.format(rate=int(rate), enforcement=enforcement, pods="\n".join(lines))
     with TemporaryDirectory() as place:
