@@ -272,7 +272,9 @@ class Sending:
         ceil = ceil // 8 * 8
         self._classes.set(minor, rate, ceil)
         if known is None:
-            sample = self._classes.read([minor])[minor]
+            sample = self._classes.read([minor]).get(minor)
+            if sample is None:
+                return  # its pod has just ended
             known = self._seen[minor] = _Class(kernel.Sample(sample.sent, 0), ceil, now)
         known.ceil = ceil
 
