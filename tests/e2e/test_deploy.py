@@ -319,6 +319,18 @@ def test_a_fabrics_agents_get_their_key_when_it_is_made_and_it_goes_with_them(ex
     for cell in existing.cells:
         assert cell.run(["cat", "/run/concorde/concorde/fabric.key"]).stdout == KEY
 
+    # What somebody annotates a running pod with is promised to it, or refused in an event.
+    def received() -> int:
+        (tree,) = existing.cells[0].run([f"{DIRECTORY}/bin/concorde", "ledger", "--json"]).json()["trees"]
+        return int(tree["ingressPromised"])
+
+    annotate, promised = ["annotate", "pod", "receiver", "--overwrite"], received()
+    own.run(*annotate, f"{INGRESS}=30M")
+    until(lambda: 2 * received() == 3 * promised > 0, existing.words)
+    own.run(*annotate, f"{INGRESS}=10G")
+    until(lambda: "PromiseRefused" in own.run(*events).stdout, existing.words)
+    assert 2 * received() == 3 * promised
+
     own.delete_pod("receiver", wait=False)
     until(lambda: is_empty(existing.cells[0]))
     existing.uninstall()

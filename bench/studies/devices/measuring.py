@@ -131,7 +131,7 @@ def visit(testbed: Testbed, way: Way, lengths: Lengths) -> Visit:
     """Measure one way. Raises RuntimeError."""
     source, address = sides(testbed, way)
     device = testbed.provider.devices[DEVICE].place
-    exchanged = [
+    exchanges = [
         exchanged(testbed, one, source, address, lengths.exchanges_s) for one in testbed.scenario.requests
     ]
     stream, told = (End(device, ADDRESS, port, (address, port)) for port in (PORTS[STREAM], PORTS[TOLD]))
@@ -140,7 +140,7 @@ def visit(testbed: Testbed, way: Way, lengths: Lengths) -> Visit:
     beside = since(before, look())
     offered = packets.offer(source, told, OFFER, lengths.plan)
     flow = Flow(bytes=brought.bytes, seconds=brought.seconds, beside=beside)
-    return Visit(way=way.name, exchanged=exchanged, flow=flow, offered=offered)
+    return Visit(way=way.name, exchanged=exchanges, flow=flow, offered=offered)
 
 
 def visits(testbed: Testbed, order: Sequence[Way], lengths: Lengths, number: int) -> Round:
