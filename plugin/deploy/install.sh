@@ -148,7 +148,7 @@ attend() {
     key=$(keys) given='' opened=/dev/null
     bare=${key#"${key%%[![:space:]]*}"} # as the agent reads it: without white space around it
     bare=${bare%"${bare##*[![:space:]]}"}
-    if [ "$(printf %s "$bare" | wc -c)" -ge 16 ]; then
+    if [ "${#bare}" -ge 16 ]; then
         given="--key /proc/self/fd/4" opened=$KEY
     elif [ -n "$key" ]; then
         say "Secret concorde-fabric: its key must have at least 16 bytes; until then no agent takes part in the fabric"

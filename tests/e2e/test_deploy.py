@@ -137,6 +137,13 @@ class Existing:
             ('"nodes": []}', '"nodes": ["192.168.56.0/24"]}, "uplink": "eth0", "capacity": "950M"'),
         ):
             text = text.replace(usual, here)
+        # Nobody serves services here, by which agents would ask the API.
+        (api,) = self.client.get("endpoints", "kubernetes")["subsets"]
+        (host,), (port,) = api["addresses"], api["ports"]
+        said = {"HOST": host["ip"], "PORT": str(port["port"])}
+        for name, value in said.items():
+            own = f'\\1- name: KUBERNETES_SERVICE_{name}\\n\\1  value: "{value}"\\n\\g<0>'
+            text = re.sub(r"( +)- name: NODE_NAME\n", own, text)
         self.client.run("apply", "--namespace=concorde", "--filename=-", stdin=text)
 
     def uninstall(self) -> None:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import os
+import re
+import shutil
 import subprocess
 import time
 from contextlib import suppress
@@ -15,6 +17,7 @@ from concorde import state_files
 from concorde.configuration import Configuration
 from ruamel.yaml import YAML
 
+from testbed.supplies import images
 from tests.installation import NAME, SCRIPT, Installation, build
 from tests.paths import ROOT
 from tests.waiting import until
@@ -409,6 +412,15 @@ def test_the_clusters_key_reaches_the_agent_when_it_comes_and_goes(node: Install
         node.key.unlink()
         look()
         until(lambda: not left.exists())
+
+
+def test_the_script_calls_nothing_that_its_image_has_not() -> None:
+    begins = r"(?:^|[;|&({]|\b(?:then|do|else|if|while|until)\b|!)[ \t]*([a-z]+)(?= |\)|$)"
+    own = {"cd", "echo", "eval", "exec", "exit", "export", "false", "kill", "printf", "read", "return", "set"}
+    own |= {"shift", "test", "trap", "true", "unset", "wait"}
+    found = {word for word in re.findall(begins, SCRIPT.read_text(), re.MULTILINE) if shutil.which(word)}
+    assert {"cat", "cmp", "chmod", "grep", "sleep"} <= found
+    assert found - own - images.INSTALLER_TOOLS.keys() == set()
 
 
 def test_a_key_that_is_too_short_is_refused_in_words_and_the_agent_stays(node: Installation) -> None:
