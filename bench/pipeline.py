@@ -185,9 +185,8 @@ def _places(recording: Recording, repetition: int | None) -> bottleneck.Places |
     """Return what was counted in a repetition; None if a file is broken, which is said elsewhere."""
     if repetition is None:
         return None
-    files = sorted(recording.repetition_directory(repetition).glob(queues.PATTERN))
     try:
-        return {queues.place_of(file): list(queues.read(file)) for file in files}
+        return queues.all_of(recording.repetition_directory(repetition))
     except atomic.StoredError:
         return None
 

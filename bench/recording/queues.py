@@ -113,3 +113,8 @@ def file_name(place: str) -> str:
 def place_of(file: Path) -> str:
     """Return the place that a file's readings are of."""
     return file.name.removeprefix("queues-").removesuffix(".jsonl")
+
+
+def all_of(directory: Path) -> dict[str, list[Reading]]:
+    """Return the readings of all places of a repetition, given its directory. Raises StoredError."""
+    return {place_of(file): list(read(file)) for file in sorted(directory.glob(PATTERN))}

@@ -55,7 +55,7 @@ class Attached:
     def change(self, now: Terms, said: Mapping[str, int | None]) -> None:
         """Let it have what it has by now, as for guarantees.terms_by_now(). Raises CniError 7."""
         if self.configuration is not None:
-            mtu = self.configuration.node_mtu() if self.lease.link is None else self.lease.link.mtu
+            mtu = self.lease.mtu(self.configuration)
             own = self.configuration, mtu, *_keeps(self.configuration)
             self.lease.terms = guarantees.terms_by_now(*own, now, said)
 

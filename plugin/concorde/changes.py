@@ -87,7 +87,7 @@ def _change(book: Ledger, before: Entry, kept: Kept, wanted: Wanted) -> Entry:
     if settings is None or lease is None:
         problem = f"enforcement {configuration.enforcement} keeps no promise on the node's link"
         raise _unasked(f"{before.who}: {problem}")
-    mtu = configuration.node_mtu() if lease.link is None else lease.link.mtu
+    mtu = lease.mtu(configuration)
     keeps = enforcement.RESERVES, enforcement.RECEIVES
     said = book.changed().get(before.key, {})
     lease.terms = guarantees.terms_by_now(configuration, mtu, *keeps, lease.terms, said, wanted.promises)

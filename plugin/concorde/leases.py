@@ -9,6 +9,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
+    from .configuration import Configuration
+
 
 # What is promised on a link: of what pods send by it, and of what they receive.
 EGRESS, INGRESS = "egress", "ingress"
@@ -80,6 +82,10 @@ class Lease:
         self.terms = terms
         self.link = link
         self.pod = pod
+
+    def mtu(self, network: Configuration) -> int:
+        """The pod's MTU (bytes): its link's, or else what its network's pods have here. Raises CniError 7."""
+        return network.node_mtu() if self.link is None else self.link.mtu
 
 
 def lease_of(row: tuple[Any, ...]) -> Lease:

@@ -48,8 +48,7 @@ def _in_run(ran: Ran, short: Sequence[Short]) -> _Watched | None:
     if ran.recording is None:
         return None
     label = short[0].flow
-    files = sorted(ran.recording.repetition_directory(short[0].repetition).glob(queues.PATTERN))
-    places = {queues.place_of(file): list(queues.read(file)) for file in files}
+    places = queues.all_of(ran.recording.repetition_directory(short[0].repetition))
     flow = next((one for one in ran.scenario.flows if one.label == label), None)
     lost = None
     if flow is not None and ran.counted:

@@ -230,7 +230,7 @@ def entry_of(network: Configuration, lease: Lease, settings: Settings | None, ne
         raise invalid("prevResult", "a guarantee needs an IPv4 address and the node's end of the interface")
     if switched:
         raise invalid("prevResult", f"a guarantee needs packets that the node routes, not {switched}")
-    mtu = network.node_mtu() if lease.link is None else lease.link.mtu
+    mtu = lease.mtu(network)
     entry.guarantee, entry.answers, entry.ingress = terms.guarantee, terms.answers, terms.ingress
     given = network.count, mtu, settings.encapsulation
     entry.rate = uplink_rate(terms.guarantee or 0, *given) + uplink_rate(terms.answers or 0, *given)
