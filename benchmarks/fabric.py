@@ -44,6 +44,7 @@ from tests.waiting import until  # noqa: E402
 TRAFFIC = Path(__file__).resolve().with_name("fabric_traffic.py")
 NOISES = ("tcp", "udp")
 ROWS = ("incast", "bursts", "many", "change")
+CHANGED = {"none": (), "node": ("egress",), "fabric": ("egress", "ingress")}  # what promises there are
 BURST_S, PAUSE_S, BURSTS_S = 0.030, 0.015, 8.0
 PORT, EVERY = 5300, 0.01
 READY_S, BEFORE_S = 1.0, 1.5  # to connect; of noise alone
@@ -338,22 +339,23 @@ def many(own: Lab, flows: int) -> dict[str, Any]:
     return {"one": round(got["receiver"], 3), "many": round(got["receives-many"], 3)}
 
 
-def changes(own: Lab, noise: str, trials: int) -> dict[str, Any]:
-    """The promise of a running pod goes up and down, while it sends what it is promised at least."""
+def changes(own: Lab, noise: str, direction: str, trials: int) -> dict[str, Any]:
+    """The promise of a running pod goes up and down, while its flow is what it is promised at least."""
+    pod, where = {"egress": ("promised", "worker-01"), "ingress": ("receiver", "worker-04")}[direction]
     least, most = PROMISE - 0.1, PROMISE - 0.02
     begin = time.monotonic() + READY_S
     end = begin + BEFORE_S + trials * CHANGE_S + 1
     # A promise that wakes on a full link may lose packets; one that is under way loses none by this.
     own.send("promised", "receiver", "udp", least, begin, end - 0.5)
     own.noise(noise, begin + SETTLED_S, end)
-    node, took = own.testbed.nodes["worker-01"], []
-    program = ["/usr/bin/python3", "-IS", f"{BUILT_PLUGIN}/concorde", "change", "default/promised"]
+    node, took = own.testbed.nodes[where], []
+    program = ["/usr/bin/python3", "-IS", f"{BUILT_PLUGIN}/concorde", "change", f"default/{pod}"]
     with own.counting(end) as counted, own.counting(end, "worker-01") as left:
         time.sleep(begin + BEFORE_S - time.monotonic())
         for at in range(trials):
             since = time.monotonic()
             share = most if at % 2 else least + 0.02
-            asked = f"egress-guarantee={int(share * own.rate)}"
+            asked = f"{direction}-guarantee={int(share * own.rate)}"
             node.run([*program, asked, "--cache", ATTACHMENTS])
             took.append(time.monotonic() - since)
             time.sleep(max(CHANGE_S - took[-1], 0))
@@ -384,7 +386,9 @@ def measured(told: argparse.Namespace) -> Iterator[dict[str, Any]]:
                 if "bursts" in told.rows:
                     yield line("bursts", "udp", bursts(own))
                 for noise in NOISES if "change" in told.rows else ():
-                    yield line("change", noise, changes(own, noise, told.trials))
+                    for direction in CHANGED[enforcement]:
+                        found = changes(own, noise, direction, told.trials)
+                        yield line("change", f"{noise} {direction}", found)
                 if "incast" in told.rows and own.testbed.agents:
                     yield line("agent", "little", talking(own))
                     yield line("agent", "nothing", asleep(own))
@@ -402,7 +406,9 @@ def main() -> None:
     parser.add_argument("--rate", type=float, default=200e6, help="of links, bits per second (%(default)g)")
     parser.add_argument("--trials", type=int, default=10, help="of each kind (%(default)s)")
     parser.add_argument("--rows", nargs="*", choices=ROWS, default=ROWS, help="(all)")
-    parser.add_argument("--enforcements", nargs="*", default=["node", "fabric"], help="(%(default)s)")
+    parser.add_argument(
+        "--enforcements", nargs="*", choices=CHANGED, default=["node", "fabric"], help="(%(default)s)"
+    )
     parser.add_argument("--json", action="store_true", help="print lines of JSON")
     told = parser.parse_args()
     for line in measured(told):
@@ -411,7 +417,7 @@ def main() -> None:
         else:
             found = line["found"]
             words = ", ".join(f"{k} {v}" for k, v in found.items()) if isinstance(found, dict) else found
-            print(f"{line['enforcement']:7} {line['row']:8} {line['beside']:9} {words}", flush=True)
+            print(f"{line['enforcement']:7} {line['row']:8} {line['beside']:11} {words}", flush=True)
 
 
 if __name__ == "__main__":
