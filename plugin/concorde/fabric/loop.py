@@ -69,7 +69,8 @@ class Loop:
         self._look_at = self._listens_at = 0.0
         self._asleep = False
         self._lasts = 0.0  # until the next round or glance
-        self._problem = ""
+        self._problem = self._untold = ""
+        self._shown_at = 0.0
         self._wake = waking.listen()
         self._present = Presence(self._directory, state_files.FABRIC_LOCK)
 
@@ -97,6 +98,9 @@ class Loop:
         if self._node is None:
             return _LOOKS_AT_LEDGER
         lasts = self._node.round(now)
+        if now - self._shown_at >= _TELLS:
+            self._shown_at = now
+            self._show(self._node.state(now))
         if self._record is not None:
             self._write_down(self._record, self._node)
         return lasts
@@ -166,6 +170,17 @@ class Loop:
             woken = (node.hear(now) and self._asleep) or woken
         return until in ready, woken
 
+    def _show(self, state: dict[str, Any]) -> None:
+        """Write down what it grants. On a full disk it grants as before."""
+        problem = ""
+        try:
+            files.replace(f"{self._directory}/{state_files.FABRIC_STATE}", strict_json.encode(state))
+        except OSError as error:
+            problem = f"agent: cannot tell what it grants: {in_words(error)}"
+        if problem != self._untold:
+            self._untold = problem
+            _say(problem or "agent: tells again what it grants")
+
     def _write_down(self, record: Any, node: Node) -> None:
         line = node.last_round()
         if line:
@@ -188,7 +203,6 @@ class Node:
         self, state: str, tree: Tree, fabric: Fabric, entries: list[Entry], clusters: list[bytes]
     ) -> None:
         """`clusters` are their keys. Raises OSError if its uplink is missing, or has no address."""
-        self._directory = node_directory(state)
         self._own = addresses.dotted(uplinks.address(tree.uplink))
         self._talk = Talk(self._own, fabric.port, clusters)
         self._sending = Sending(state, tree, entries)
@@ -196,7 +210,7 @@ class Node:
         self._downlink = Downlink(tree.usable)
         self.update(tree, entries, monotonic())
         self._arrivals = Arrivals(tree.uplink)
-        self._look_at = self._arrived_at = self._told_at = self._greeted_at = 0.0
+        self._look_at = self._arrived_at = self._greeted_at = 0.0
         self._active_at = monotonic()
         self._reported: dict[int, dict[int, Claim]] = {}
         self._granted: dict[str, dict[int, float]] = {}
@@ -233,11 +247,6 @@ class Node:
         until_next = half_a_round(self._reported, self._granted)
         if looks:
             self._look_at = now + 1.5 * until_next
-        if now - self._told_at >= _TELLS:
-            self._told_at = now
-            files.replace(
-                f"{self._directory}/{state_files.FABRIC_STATE}", strict_json.encode(self.state(now))
-            )
         if now - self._active_at > _ASLEEP and self._downlink.asleep(now):
             return _NAP
         return until_next

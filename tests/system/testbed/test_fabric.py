@@ -156,6 +156,26 @@ def test_a_tree_that_has_gone_is_seen_by_the_loop_and_made_anew(fabric: Testbed)
     assert fabric.check() == []
 
 
+def test_who_cannot_write_down_what_it_grants_grants_as_before(fabric: Testbed) -> None:
+    node, own = fabric.nodes[RECEIVER], agent(fabric, RECEIVER)
+    file = "/run/concorde/node/fabric.json"
+
+    def said(words: str) -> int:
+        return node.run(["cat", f"{own.directory}/log"]).stdout.count(words)
+
+    begun = said("takes part in the fabric")
+    with sending(fabric.pods["other-1"], fabric.pods["receiver"].address):
+        until(lambda: leads(fabric.nodes[SENDER]))
+        node.run(["sh", "-c", f"rm -f {file} && mkdir -p {file}/full"])
+        until(lambda: said("cannot tell what it grants: "))
+        grows(lambda: sent(fabric.nodes[SENDER], PEER), 300_000)  # of three seconds
+        assert leads(fabric.nodes[SENDER])
+        node.run(["rm", "-r", file])
+        until(lambda: said("tells again what it grants"))
+        until(lambda: str(fabric.addressing.address(SENDER)) in state(node)["granted"])
+    assert (said("takes part in the fabric"), said("cannot tell"), said("tells again")) == (begun, 1, 1)
+
+
 def test_without_tables_what_goes_to_a_node_is_at_the_safe_rate_until_somebody_makes_them(
     fabric: Testbed,
 ) -> None:
