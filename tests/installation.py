@@ -23,9 +23,14 @@ OTHERS = (
     ("node/htb.py", "_DEFAULT_QUEUE_MILLISECONDS = 2\n", "_DEFAULT_QUEUE_MILLISECONDS = 20\n"),
     ("node/marks.py", '"the node itself"', '"whatever the node sends"'),
 )
+# What a version had before its agent followed annotations.
+FORMER_OPTIONS = (
+    ("admin.py", '"--record", "--node", "--cache")', '"--record")'),
+    ("admin.py", "[--record FILE] [--node NAME] [--cache DIR ...] <CONFLIST", "[--record FILE] <CONFLIST"),
+)
 # What a version with other tables would have: a step more.
 STEPS = (
-    ("state_files.py", "LEDGER_VERSION = 10", "LEDGER_VERSION = 11"),
+    ("state_files.py", "LEDGER_VERSION = 12", "LEDGER_VERSION = 13"),
     (
         "node/migration.py",
         "retire, *later)",
@@ -159,10 +164,17 @@ class Installation:
         }
 
 
-def build(directory: Path, version: str, *, other_kernel: bool = False, other_tables: bool = False) -> Path:
+def build(
+    directory: Path,
+    version: str,
+    *,
+    other_kernel: bool = False,
+    other_tables: bool = False,
+    former_options: bool = False,
+) -> Path:
     """Build the plugin as another version of it; return its executable.
 
-    It may make something else of the kernel for pods, and have other tables.
+    It may make something else of the kernel for pods, have other tables, and know fewer options.
     """
     source = shutil.copytree(ROOT / "plugin", directory / "source", ignore=shutil.ignore_patterns("deploy"))
     shutil.copytree(ROOT / "edge", directory / "edge", dirs_exist_ok=True)  # of which its build takes a part
@@ -172,7 +184,8 @@ def build(directory: Path, version: str, *, other_kernel: bool = False, other_ta
     )
     assert changed == 1
     said.write_text(text)
-    for name, former, later in (OTHERS if other_kernel else ()) + (STEPS if other_tables else ()):
+    others = ((OTHERS, other_kernel), (STEPS, other_tables), (FORMER_OPTIONS, former_options))
+    for name, former, later in (one for changes, wanted in others if wanted for one in changes):
         file = source / "concorde" / name
         assert file.read_text().count(former) == 1
         file.write_text(file.read_text().replace(former, later))

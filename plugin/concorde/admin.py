@@ -29,8 +29,8 @@ usage: concorde ledger [--json] [--state-dir DIR]   who was promised what on thi
        concorde change POD {egress,ingress}-guarantee[.INTERFACE]=RATE ...
                        [--state-dir DIR] [--cache DIR ...]
                                                     promise a pod that runs something else, all of it
-                                                    at once or nothing; POD is namespace/name, or its
-                                                    container's id
+                                                    at once or nothing; without RATE as without
+                                                    annotation; POD is namespace/name, or its container's id
        concorde --version
        concorde examine <CONFLIST                   what this node lacks for pods of a network
        concorde chain <NETWORKS                     another's list with ours behind: of an object whose

@@ -29,7 +29,8 @@ class Kept:
 
     `document` is the network configuration that ADD was given; `follows` says that another plugin had made
     the interface before it; `addresses` are the result's, with their prefix lengths; `netns` is the file of
-    the pod's network namespace, as the result has it.
+    the pod's network namespace, as the result has it. `uid` is the pod's, if the runtime told it, and
+    `is_further` says that concorde-networks was the runtime.
     """
 
     def __init__(
@@ -42,6 +43,8 @@ class Kept:
         addresses: list[str],
         path: str,
         netns: str = "",
+        uid: str = "",
+        is_further: bool = False,
     ) -> None:
         self.document = document
         self.follows = follows
@@ -51,6 +54,8 @@ class Kept:
         self.addresses = addresses
         self.path = path
         self.netns = netns
+        self.uid = uid
+        self.is_further = is_further
 
 
 def usual() -> list[str]:
@@ -103,11 +108,22 @@ def attachments(content: bytes, path: str) -> list[Kept]:
     plugins = network.get("plugins", [network])  # a single configuration is none in a list
     if not isinstance(plugins, list) or not all(isinstance(plugin, dict) for plugin in plugins):
         raise ValueError("has no list of plugins")
-    pod = requests.pod_name(_arguments(info.get("cniArgs")))
+    arguments = _arguments(info.get("cniArgs"))
+    pod, uid = requests.pod_name(arguments), requests.argument(arguments, "K8S_POD_UID")
     listed = [str(ip.get("address")) for ip in results.entries_of(info.get("result"), "ips")]
     netns = results.sandbox_of(info.get("result"), interface)
     return [
-        Kept(_document(network, plugin, info, at > 0), at > 0, container, interface, pod, listed, path, netns)
+        Kept(
+            _document(network, plugin, info, at > 0),
+            at > 0,
+            container,
+            interface,
+            pod,
+            listed,
+            path,
+            netns,
+            uid,
+        )
         for at, plugin in enumerate(plugins)
         if plugin.get("type") == TYPE
     ]
@@ -127,7 +143,9 @@ def _further(record: dict[str, Any], path: str) -> list[Kept]:
             document = {**plugin, "prevResult": answers[at - 1]} if at else plugin
             listed = [str(ip.get("address")) for ip in results.entries_of(answer, "ips")]
             netns = results.sandbox_of(answer, interface)
-            found.append(Kept(document, at > 0, container, interface, pod, listed, path, netns))
+            found.append(
+                Kept(document, at > 0, container, interface, pod, listed, path, netns, is_further=True)
+            )
     return found
 
 

@@ -1,4 +1,5 @@
-"""`concorde change`: other promises for a pod that runs. Nothing that it sends is dropped by that.
+"""`concorde change`: other promises for a pod that runs. Nothing that it sends is dropped by that, but
+what waits in the class of a promise that is taken away.
 
 How a promise is counted stands in the network's configuration, and that in what runtimes keep of attachments.
 The ledger remembers what the configuration says, for it goes on saying so. What the pod has then is what ADD
@@ -21,10 +22,12 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from .cache import Kept
-    from .node.ledger import Ledger
+    from .node.ledger import Heard, Ledger
     from .node.records import Entry
 
 _DIRECTIONS = {f"{direction}-guarantee": direction for direction in (EGRESS, INGRESS)}
+_ANSWERS = "answers-guarantee"
+FIXED = f"{_ANSWERS} stays as the pod began with it; without one, answers follow ingress-guarantee"
 EXAMPLE = " or ".join(f"{promise}=RATE" for promise in _DIRECTIONS)
 
 
@@ -32,31 +35,37 @@ class Wanted:
     """A pod, and what it is to be promised of what it sends or receives by an interface, by direction."""
 
     def __init__(self, pod: str, settings: Iterable[str]) -> None:
-        """Read `default/web`, and `egress-guarantee=2G` or `ingress-guarantee.net1=2G`. Raises ValueError."""
+        """Read `default/web`, and `egress-guarantee=2G` or `ingress-guarantee.net1=2G`.
+
+        Without a rate it is as without an annotation. Raises ValueError.
+        """
         self.pod = pod
-        self.interface, self.promises = "", dict[str, str]()
+        self.interface, self.promises = "", dict[str, str | None]()
         for setting in settings:
             name, equals, quantity = setting.partition("=")
             promise, _, interface = name.partition(".")
             direction = _DIRECTIONS.get(promise)
+            if promise == _ANSWERS:
+                raise ValueError(FIXED)
             if not equals or direction is None:
                 raise ValueError(f"{shown(setting)} is not {EXAMPLE}, such as egress-guarantee=2G")
             try:
-                bits_per_second(quantity)
+                if quantity:
+                    bits_per_second(quantity)
             except ValueError as error:
                 raise ValueError(f"{name}: {shown(quantity)} {error}") from None
             if direction in self.promises:
                 raise ValueError(f"{promise} is given twice")
             if self.promises and interface != self.interface:
                 raise ValueError(f"{name}: one call changes what one interface is promised")
-            self.promises[direction], self.interface = quantity, interface
+            self.promises[direction], self.interface = quantity or None, interface
 
 
-def change(state: str, caches: Iterable[str], wanted: Wanted) -> str:
+def change(state: str, caches: Iterable[str], wanted: Wanted, heard: Heard | None = None) -> str:
     """Do it, and say what was.
 
-    Raises CniError 7 for what cannot be asked, 105 where it does not fit, with the holders, and what ADD
-    raises.
+    `heard` is what the pod is annotated with, if that is why. Raises CniError 7 for what cannot be asked, 105
+    where it does not fit, with the holders, and what ADD raises.
     """
     directory = node_directory(state)
     attachments.take_over(state)
@@ -69,7 +78,7 @@ def change(state: str, caches: Iterable[str], wanted: Wanted) -> str:
         if before is None:
             raise _unasked(f"{entry.who} has just ended")
         with NodeLock(directory):
-            after = _change(book, before, kept, wanted)
+            after = _change(book, before, kept, wanted, heard)
     return "".join(
         f"{entry.who}: {way}-guarantee {_rate(after.promise(way))}, before {_rate(before.promise(way))}\n"
         for way in wanted.promises
@@ -80,7 +89,7 @@ def _rate(promise: int | None) -> str:
     return "nothing" if promise is None else rate(promise)
 
 
-def _change(book: Ledger, before: Entry, kept: Kept, wanted: Wanted) -> Entry:
+def _change(book: Ledger, before: Entry, kept: Kept, wanted: Wanted, heard: Heard | None) -> Entry:
     configuration = Configuration(kept.document)
     enforcement = enforcements.load(configuration.enforcement)
     settings, lease = enforcement.on_uplink(configuration), book.lease(before.key)
@@ -91,10 +100,10 @@ def _change(book: Ledger, before: Entry, kept: Kept, wanted: Wanted) -> Entry:
     keeps = enforcement.RESERVES, enforcement.RECEIVES
     said = book.changed().get(before.key, {})
     lease.terms = guarantees.terms_by_now(configuration, mtu, *keeps, lease.terms, said, wanted.promises)
-    if INGRESS in wanted.promises:
+    if wanted.promises.get(INGRESS):
         require_receiver(configuration, enforcement, lease.terms)
     after = attachments.entry_of(configuration, lease, settings, kept.netns)
-    attachments.change(book, before, after, settings)
+    attachments.change(book, before, after, settings, heard)
     return after
 
 

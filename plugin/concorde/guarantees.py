@@ -52,15 +52,15 @@ class Promise:
 def promise(
     document: dict[str, Any],
     capability_is_ceiling: bool = False,
-    instead: Mapping[str, str] | None = None,
+    instead: Mapping[str, str | None] | None = None,
 ) -> Promise:
     """The promise in a network configuration as the runtime passes it.
 
     The annotation goes before the capability, the capability before the network's default. Runtimes derive
     the capability from the ceiling's annotation; where a ceiling means something of its own, the capability
     must be taken for one. Answers are said by an annotation, or follow from what the pod is to receive.
-    `instead` are annotations given since. Raises CniError 7 naming the key, and both keys when guarantee and
-    answers together exceed the ceiling.
+    `instead` are annotations given since, or taken away. Raises CniError 7 naming the key, and both keys when
+    guarantee and answers together exceed the ceiling.
     """
     runtime = table(document, "runtimeConfig") or {}
     given = {**pod_annotations.of(document), **(instead or {})}
@@ -113,7 +113,7 @@ def terms(
     mtu: int,
     reserves: bool,
     receives: bool,
-    instead: Mapping[str, str] | None = None,
+    instead: Mapping[str, str | None] | None = None,
 ) -> Terms:
     """The terms for a pod with this MTU (bytes): which rate and burst a class needs to keep the promise.
 
@@ -143,7 +143,7 @@ def terms_by_now(
     receives: bool,
     now: Terms,
     said: Mapping[str, int | None],
-    wanted: Mapping[str, str] | None = None,
+    wanted: Mapping[str, str | None] | None = None,
 ) -> Terms:
     """The same for a pod that has terms by `now`, some of which were changed since its ADD.
 
@@ -152,7 +152,7 @@ def terms_by_now(
     """
     own = terms(configuration, mtu, reserves, receives)
     since = {
-        direction: str(now.promise(direction))
+        direction: None if now.promise(direction) is None else str(now.promise(direction))
         for direction, then in said.items()
         if own.promise(direction) == then
     }

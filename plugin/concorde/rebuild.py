@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from .cache import Kept
     from .configuration import Configuration
     from .leases import Lease, Link
+    from .node.ledger import Heard
     from .node.records import Entry, Key, Tree
     from .node.settings import Settings
 
@@ -39,13 +40,14 @@ class Former:
         self.leases: dict[Key, Lease] = {}
         self.last: dict[tuple[str, str], int] = {}
         self.changed: dict[Key, dict[str, int | None]] = {}
+        self.heard: dict[Key, Heard] = {}
         with state_files.WhereWhole():
             book = ledger.opened(directory)
             if book is None:
                 return
             told = book.trees(), book.entries(), book.leases(), book.last_given()
             self.trees, self.entries, self.leases, self.last = told
-            self.changed = book.changed()
+            self.changed, self.heard = book.changed(), book.heard()
             self.is_whole = True
             book.close()
 
@@ -148,6 +150,8 @@ def _make_again(directory: str, networks: set[str], kept: list[Kept], said: list
         entries = _entries(alive, settings, {row.key: row for row in former.entries}, said)
         trees = _trees(former.trees, [one.tree for one in settings.values()], entries, said)
         left = new.restore_entries(trees, entries)
+        for key, heard in former.heard.items():
+            new.hear(key, heard)
         written = new.entries()
     new.close()
     _replace(path, former.is_whole, said)

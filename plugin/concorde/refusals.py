@@ -157,6 +157,14 @@ def post(account: str, events: list[Event]) -> tuple[int, str]:
     return done, problem
 
 
+class StatusError(ValueError):
+    """The API says this instead of an answer, with a status of HTTP."""
+
+    def __init__(self, status: object, message: object) -> None:
+        super().__init__(f"it answers {status} {message}".strip())
+        self.status = status
+
+
 class Asked:
     """An answer of the API, to be read within a block: `with Asked(...) as answer`."""
 
@@ -171,8 +179,7 @@ class Asked:
             self._api.request("GET", where, headers={"Authorization": f"Bearer {token}"})
             self._answer = self._api.getresponse()
             if self._answer.status != 200:
-                said = _message(self._answer.read())
-                raise ValueError(f"it answers {self._answer.status} {said}".strip())
+                raise StatusError(self._answer.status, _message(self._answer.read()))
         except BaseException:
             self._api.close()
             raise

@@ -25,7 +25,7 @@ FABRIC_LOCK, FABRIC_STATE = (
     "fabric.json",
 )  # of the agent's loop, and what it tells, in the node's directory
 ORDER = "order"  # of the time of the youngest list when ADD found the network's right
-LEDGER_VERSION = 10  # of its tables; with an older one there are stores
+LEDGER_VERSION = 12  # of its tables; with an older one there are stores
 _VERSION_AT = 60  # of SQLite's file, big-endian (sqlite.org/fileformat2.html)
 BESIDE = ("-journal", "-wal", "-shm")  # what SQLite puts beside a database
 

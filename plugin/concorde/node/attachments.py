@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from ..configuration import Configuration, Identity
     from ..leases import Lease
     from .differences import Difference
-    from .ledger import Ledger
+    from .ledger import Heard, Ledger
     from .records import Key, Tree
     from .settings import Settings
 
@@ -45,14 +45,17 @@ def enter(book: Ledger, entry: Entry, settings: Settings | None, lock: NodeLock)
         _enter(book, settings, entry)
 
 
-def change(book: Ledger, before: Entry, after: Entry, settings: Settings) -> None:
+def change(book: Ledger, before: Entry, after: Entry, settings: Settings, heard: Heard | None = None) -> None:
     """Have another promise in the ledger, if it fits, then in the kernel. Called under the node's lock.
 
-    Raises CniError 105 and 106, tools.CommandError and OSError.
+    `heard` is what the pod is annotated with, if that is why: the ledger has both or neither. Raises CniError
+    105 and 106, tools.CommandError and OSError.
     """
     after.minor = before.minor
     with book:
         book.change(settings.tree, before, after)
+        if heard is not None:
+            book.hear(after.key, heard)
     try:
         kernel.change(settings.tree, before, after, book.promised(settings.tree))
     except (tools.CommandError, OSError):

@@ -62,7 +62,10 @@ def change(tree: Tree, before: Entry, after: Entry, total: int) -> None:
     former, wanted = tables.elements(before), tables.elements(after)
     if (before.rate, before.ceil, former) == (after.rate, after.ceil, wanted):
         return
-    own = htb.change_class(tree, after, is_fair(tree), new=not before.rate)
+    if after.rate:
+        own = htb.change_class(tree, after, is_fair(tree), new=not before.rate)
+    else:
+        own = htb.delete_class(tree, after.minor) if before.rate else ""
     rest = htb.change_rest(tree, htb.default_rate(tree, total))
     nft = tables.change("delete", [one for one in former if one not in wanted])
     nft += tables.change("add", [one for one in wanted if one not in former])

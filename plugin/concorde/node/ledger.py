@@ -32,6 +32,10 @@ if TYPE_CHECKING:
     from ..leases import Lease, Link
     from .records import Key
 
+    # A pod's annotations that promise something to an attachment: those that were followed last, and those
+    # that were refused since.
+    Heard = tuple[dict[str, str], dict[str, str] | None]
+
 TABLES = (
     # A tree an uplink and direction, in bits per second of the wire. Promises' rates are of layer 2 there.
     "CREATE TABLE tree (uplink TEXT NOT NULL, direction TEXT NOT NULL, capacity INTEGER NOT NULL,"
@@ -427,6 +431,9 @@ class Ledger(Database):
             if after.takes(link.direction) > max(before.takes(link.direction), room):
                 raise CniError(NO_BANDWIDTH, messages.refusal(link, others, after))
         self._promises(after)
+        if before.inward and not after.inward:
+            query = f"DELETE FROM promise WHERE {_KEY} AND direction = ?"
+            self._database.execute(query, (*after.key, INGRESS))
         for direction in (EGRESS, INGRESS):
             if before.promise(direction) != after.promise(direction):
                 self._say_changed(after.key, direction, before.promise(direction))
@@ -443,6 +450,23 @@ class Ledger(Database):
         for *key, direction, said in self._database.execute(query):
             found.setdefault(tuple(key), {})[direction] = said
         return found
+
+    def heard(self) -> dict[Key, Heard]:
+        """What attachments' pods were annotated with, of those where that was written down (`hear`)."""
+        found: dict[Key, Heard] = {}
+        query = "SELECT network, container, interface, heard FROM attachment WHERE heard IS NOT NULL"
+        for row in self._database.execute(query):
+            found[row[:3]] = self._heard(row)
+        return found
+
+    def hear(self, key: Key, heard: Heard) -> None:
+        """Write down what an attachment's pod is annotated with, if it is there still.
+
+        To be called within a transaction.
+        """
+        import json  # no runtime's call comes here
+
+        self._database.execute(f"UPDATE attachment SET heard = ? WHERE {_KEY}", (json.dumps(heard), *key))
 
     def enter(self, entry: Entry) -> None:
         """Write down what the node knows of an attachment. To be called within a transaction.
@@ -595,6 +619,15 @@ class Ledger(Database):
             return Tree(uplink, capacity + 0, reserve + 0, listed, *numbers, direction, fabric_of(fabric))
         except (AttributeError, TypeError, ValueError) as error:
             raise damaged(self._path, f"not a tree: {row}") from error
+
+    def _heard(self, row: tuple[Any, ...]) -> Heard:
+        import json
+
+        try:
+            taken, refused = json.loads(row[-1])
+            return dict(taken), None if refused is None else dict(refused)
+        except (TypeError, ValueError) as error:
+            raise damaged(self._path, f"no annotations: {row}") from error
 
     def _entry(self, row: tuple[Any, ...]) -> Entry:
         for value, kinds in zip(row, _KINDS):

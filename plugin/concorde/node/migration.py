@@ -81,6 +81,8 @@ _LATER: tuple[tuple[str, ...], ...] = (
         "INSERT INTO changed SELECT network, container, interface, 'egress', guarantee FROM sent",
         "DROP TABLE sent",
     ),
+    # Which of the pod's annotations were followed last, and which were refused since (`annotated`).
+    ("ALTER TABLE attachment ADD COLUMN heard TEXT",),
 )
 _LAST_STORE, _EMPTIED = 2, 3  # versions
 _ENTRY = (

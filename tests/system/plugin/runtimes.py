@@ -18,27 +18,36 @@ def listed(configuration: Document, before: Document | None = None) -> NetworkLi
     return NetworkList(configuration["name"], plugins, configuration["cniVersion"])
 
 
-def attachment(pod: str, configuration: Document) -> Attachment:
-    return Attachment(pod, f"/run/netns/{pod}", capabilities=configuration.get("runtimeConfig", {}))
+def attachment(pod: str, configuration: Document, arguments: str = "") -> Attachment:
+    given = dict(pair.split("=") for pair in filter(None, arguments.split(";")))
+    capabilities = configuration.get("runtimeConfig", {})
+    return Attachment(pod, f"/run/netns/{pod}", capabilities=capabilities, arguments=given)
 
 
-def entry(pod: str, configuration: Document, result: Document, before: Document | None = None) -> list[str]:
+def entry(
+    pod: str, configuration: Document, result: Document, before: Document | None = None, arguments: str = ""
+) -> list[str]:
     """Name and content of the cache's file for an attachment."""
-    network, attached = listed(configuration, before), attachment(pod, configuration)
+    network, attached = listed(configuration, before), attachment(pod, configuration, arguments)
     return [cached_name(network, attached), cached(network, attached, result)]
 
 
 def keep(
-    node: Node, pod: str, configuration: Document, result: Document, before: Document | None = None
+    node: Node,
+    pod: str,
+    configuration: Document,
+    result: Document,
+    before: Document | None = None,
+    arguments: str = "",
 ) -> None:
     """Keep an attachment, as libcni does when ADD has answered."""
-    name, content = entry(pod, configuration, result, before)
+    name, content = entry(pod, configuration, result, before, arguments)
     node.run("sh", "-c", f'mkdir -p {CACHE} && cat >{CACHE}/"$1"', "sh", name, stdin=content)
 
 
-def attach(node: Node, pod: str, configuration: Document) -> Document:
+def attach(node: Node, pod: str, configuration: Document, arguments: str = "") -> Document:
     """ADD, and keep what it answered."""
-    result = node.call("ADD", pod, configuration)
+    result = node.call("ADD", pod, configuration, arguments=arguments)
     assert "code" not in result, result
-    keep(node, pod, configuration, result)
+    keep(node, pod, configuration, result, arguments=arguments)
     return result

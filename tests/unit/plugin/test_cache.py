@@ -92,4 +92,6 @@ def test_a_record_of_further_interfaces_tells_what_this_plugin_attached() -> Non
         "addresses": ["10.10.0.2/24"],
         "path": "file",
         "netns": "/run/netns/x",
+        "uid": "",
+        "is_further": True,
     }

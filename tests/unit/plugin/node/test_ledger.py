@@ -248,6 +248,10 @@ def test_what_is_received_is_changed_where_both_ends_have_room(tmp_path: Path) -
     change(GIGA, 50_000_000)
     assert (ledger.promised(TREE.downlink), ledger.promised(TREE)) == (4 * GIGA, 8_200_000_000)
     assert ledger.changed() == {before.key: {"ingress": 5 * GIGA}}
+    change(0, 0)
+    (found,) = [one for one in ledger.entries() if one.key == before.key]
+    assert (found.ingress, found.inward, found.rate) == (None, 0, 0)
+    assert ledger.promised(TREE.downlink) == 3 * GIGA
 
 
 def test_who_only_reads_has_a_moments_copy_and_makes_nothing(tmp_path: Path) -> None:

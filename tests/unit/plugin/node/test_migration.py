@@ -16,6 +16,7 @@ from concorde.node import ledger, migration
 from concorde.node.ledger import Ledger
 
 from tests.paths import ROOT
+from tests.unit.plugin.node.examples import TREE, entry
 
 ADDRESS = addresses.parse("172.16.1.2")
 MAC = addresses.pod_mac(ADDRESS)
@@ -184,6 +185,7 @@ def test_what_was_changed_before_is_of_what_pods_send(tmp_path: Path) -> None:
     Ledger(str(tmp_path / "node")).close()
     file = sqlite3.connect(tmp_path / "node/ledger.sqlite", isolation_level=None)
     file.execute("DROP TABLE changed")
+    file.execute("ALTER TABLE attachment DROP COLUMN heard")
     (said,) = [one for one in migration._LATER[0] if "TABLE changed" in one]
     for statement in (
         said,
@@ -198,6 +200,29 @@ def test_what_was_changed_before_is_of_what_pods_send(tmp_path: Path) -> None:
     ledger.take_over(str(tmp_path))
     assert Ledger(str(tmp_path / "node")).changed() == found
     assert not state_files.are_former(str(tmp_path))
+
+
+def test_who_was_attached_before_was_heard_of_by_nobody(tmp_path: Path) -> None:
+    book = Ledger(str(tmp_path / "node"))
+    wanted = entry()
+    with book:
+        book.admit(TREE, wanted)
+    book.close()
+    file = sqlite3.connect(tmp_path / "node/ledger.sqlite", isolation_level=None)
+    file.execute("ALTER TABLE attachment DROP COLUMN heard")
+    file.execute("PRAGMA user_version = 10")
+    file.close()
+    assert state_files.are_former(str(tmp_path))
+    ledger.take_over(str(tmp_path))
+    book = Ledger(str(tmp_path / "node"))
+    assert ([one.key for one in book.entries()], book.heard()) == ([wanted.key], {})
+    with book:
+        book.hear(wanted.key, ({"a": "1"}, None))
+        book.hear(("cluster-a", "A-9", "eth0"), ({}, {}))  # has ended
+    assert book.heard() == {wanted.key: ({"a": "1"}, None)}
+    with book:
+        book.drop(wanted.key)
+    assert book.heard() == {}
 
 
 KILLED = """\
