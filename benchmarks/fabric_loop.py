@@ -32,7 +32,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -232,12 +232,16 @@ def member(told: argparse.Namespace, address: str, row: str) -> dict[str, Any]:
         return timed(state, told.seconds, settles, told.profile)
 
 
+class EndedError(Exception):
+    """The loop ran for long enough."""
+
+
 def timed(state: str, seconds: float, settles: float, profile: bool) -> dict[str, Any]:
     """Run the loop for a while, and time it."""
     times, own = Times(), loop.Loop(state)
-    own._round = times.of("round", own._round)  # type: ignore[method-assign]
+    one_round = times.of("round", own._round)
     loop.Node.hear = times.of("look", loop.Node.hear)  # type: ignore[method-assign]
-    reading, writing = os.pipe()
+    ended = threading.Event()
     found: dict[str, Any] = {}
     profiler = cProfile.Profile()
 
@@ -256,13 +260,21 @@ def timed(state: str, seconds: float, settles: float, profile: bool) -> dict[str
                 "median_ms": round(1e3 * statistics.median(its), 2),
                 "p99_ms": round(1e3 * its[int(len(its) * 0.99)], 2),
             }
-        os.write(writing, b"!")
+        ended.set()
 
+    def until_ended(now: float) -> float:
+        if ended.is_set():
+            raise EndedError
+        lasts: float = one_round(now)
+        return lasts
+
+    own._round = until_ended  # type: ignore[method-assign]
     watching = threading.Thread(target=watch)
     watching.start()
     if profile:
         profiler.enable()
-    own.run(reading)
+    with suppress(EndedError):
+        own.run()
     if profile:
         profiler.disable()
         pstats.Stats(profiler, stream=sys.stderr).sort_stats("tottime").print_stats(45)

@@ -44,20 +44,33 @@ _MOST_EVENTS = 64  # that wait to be told
 class Child:
     """Work in a process of its own, and what it answers: a small object, empty if it failed or was killed."""
 
-    def __init__(self, work: Callable[[], dict[str, Any]], closing: Sequence[int]) -> None:
-        """Start it, without these descriptors."""
+    def __init__(
+        self, work: Callable[[], dict[str, Any]], closing: Sequence[int], stays: bool = False
+    ) -> None:
+        """Start it, without these descriptors. One that stays ends by end(), and with this process."""
         self.answers, answering = os.pipe()
+        ends = os.pipe() if stays else ()
+        self.held = ends[1:]  # it ends when nobody has that any more
         self._pid = os.fork()
         if self._pid == 0:
             try:
-                for descriptor in closing:
+                for descriptor in (*closing, *self.held):
                     os.close(descriptor)
+                if ends:
+                    _end_with(ends[0])
                 write(answering, strict_json.encode(work()))
             except BaseException as error:  # nothing may go on as a second agent
                 _say(f"agent: {type(error).__name__}: {error}")
             finally:
                 os._exit(0)
-        os.close(answering)
+        for descriptor in (answering, *ends[:1]):
+            os.close(descriptor)
+
+    def end(self) -> None:
+        """Let it end, if it stays: at once, whatever it does."""
+        for descriptor in self.held:
+            os.close(descriptor)
+        self.held = ()
 
     def finish(self) -> dict[str, Any]:
         """Its answer. To be called when there is something to read, or its end."""
@@ -65,6 +78,7 @@ class Child:
             content = os.read(self.answers, 1 << 16)
             return strict_json.decode(content) if content else {}
         finally:
+            self.end()
             os.close(self.answers)
             os.waitpid(self._pid, 0)
 
@@ -94,12 +108,10 @@ class Agent:
         self._networks = networks
         self._key, self._record = keys.read(key) if key else b"", record
         self._fabric: Child | None = None
-        self._fabric_ends: tuple[int, int] | None = None  # of what tells it to end
         self._fabric_due = 0.0
         self._watched = watched
         self._watching: Child | None = None
         self._watching_due = 0.0
-        self._alive = os.pipe()  # whose end tells a child that stays that this process has ended
         self._listen = listen
         self._every = every
         self._account = account
@@ -158,8 +170,8 @@ class Agent:
         """What no child may keep open: the lock and the port are to be free when this process ends."""
         sockets = (self._changes, self._listener)
         held = [self._lock.descriptor] if self._lock is not None else []
-        ends = self._fabric_ends[1:] if self._fabric_ends else ()
-        return [*held, self._alive[1], *ends, *(one.fileno() for one in sockets if one is not None)]
+        ends = [end for one in (self._fabric, self._watching) if one is not None for end in one.held]
+        return [*held, *ends, *(one.fileno() for one in sockets if one is not None)]
 
     def _join_fabric(self) -> None:
         """Begin to tell other nodes what waits here, and to grant them what they may send."""
@@ -168,10 +180,7 @@ class Agent:
             return
         from .fabric import loop
 
-        self._leave_fabric()
-        self._fabric_ends = os.pipe()
-        until, _ = self._fabric_ends
-        self._fabric = Child(lambda: loop.run(self._state, until, self._record), self._own())
+        self._fabric = Child(lambda: loop.run(self._state, self._record), self._own(), stays=True)
 
     def _watch_pods(self, node: str, caches: Sequence[str]) -> None:
         """Change what pods are promised as somebody annotates them."""
@@ -184,19 +193,13 @@ class Agent:
 
             from . import annotated
 
-            _end_with(self._alive[0])
             try:
                 annotated.follow(self._account, node, annotated.Watched(self._networks, caches, _say))
             except (CniError, OSError, ValueError, LookupError, HTTPException) as error:
                 return {"problem": f"agent: annotations of pods: {in_words(error)}"}
             return {"problem": ""}
 
-        self._watching = Child(watch, self._own())
-
-    def _leave_fabric(self) -> None:
-        for end in self._fabric_ends or ():
-            os.close(end)
-        self._fabric_ends = None
+        self._watching = Child(watch, self._own(), stays=True)
 
     def _try_to_take(self) -> None:
         lock = AgentLock(node_directory(self._state), VERSION)
@@ -218,7 +221,8 @@ class Agent:
             if one is not None:
                 one.close()
         self._lock = self._changes = self._listener = None
-        self._leave_fabric()
+        if self._fabric is not None:
+            self._fabric.end()
 
     def _wait(self) -> None:
         """Wait for whatever comes first, a second at most, and take it in."""

@@ -33,7 +33,7 @@ from .talk import Talk
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
-    from typing import Any
+    from typing import Any, NoReturn
 
     from ..node.records import Entry, Fabric, Tree
     from .division import Claim
@@ -74,8 +74,8 @@ class Loop:
         self._wake = waking.listen()
         self._present = Presence(self._directory, state_files.FABRIC_LOCK)
 
-    def run(self, until: int) -> None:
-        """Go on until a descriptor has something to read, or its other end is closed.
+    def run(self) -> NoReturn:
+        """Go on for good.
 
         Raises CniError 107 and 108, tools.CommandError and OSError.
         """
@@ -87,10 +87,7 @@ class Loop:
                 self._lasts = self._round(now)
                 self._asleep = self._lasts >= _NAP
                 due = now + self._lasts
-            ended, woken = self._wait(until, due)
-            if ended:
-                return
-            if woken:
+            if self._wait(due):
                 due = 0.0
 
     def _round(self, now: float) -> float:
@@ -148,11 +145,10 @@ class Loop:
             return
         self._node = Node(self._state, tree, tree.fabric, entries, clusters)
 
-    def _wait(self, until: int, due: float) -> tuple[bool, bool]:
-        """Wait for a round, a message or the end; whether it is to end, and whether it was woken."""
+    def _wait(self, due: float) -> bool:
+        """Wait for a round or a message; whether it was woken."""
         now, node = monotonic(), self._node
         poller = poll()
-        poller.register(until, POLLIN)
         if node is not None and now >= self._listens_at:
             poller.register(node.descriptor, POLLIN)
         elif node is not None:
@@ -168,7 +164,7 @@ class Loop:
         if node is not None and node.descriptor in ready:
             self._listens_at = now + (0.0 if self._asleep else _GATHERS * self._lasts**2)
             woken = (node.hear(now) and self._asleep) or woken
-        return until in ready, woken
+        return woken
 
     def _show(self, state: dict[str, Any]) -> None:
         """Write down what it grants. On a full disk it grants as before."""
@@ -188,12 +184,11 @@ class Loop:
             record.flush()
 
 
-def run(state: str, until: int, record: str = "") -> dict[str, Any]:
-    """Take part in the fabric until a descriptor's other end is closed. As for Loop."""
+def run(state: str, record: str = "") -> NoReturn:
+    """Take part in the fabric for good. As for Loop."""
     loop = Loop(state, record)
     _say("agent: takes part in the fabric")
-    loop.run(until)
-    return {}
+    loop.run()
 
 
 class Node:

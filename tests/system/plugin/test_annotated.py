@@ -138,6 +138,24 @@ def test_what_is_annotated_is_promised_or_refused_by_event(cluster: Cluster) -> 
         assert egress(node) == 120_000_000
         assert node.call("CHECK", "A-1", {**configuration, "prevResult": result}) == {}
         assert program(node, "reconcile") == (0, "nothing to repair\n")
+        until(lambda: len(children(its)) == 2)  # that stay: one in the fabric, one that watches
+        staying = children(its)
+        its.kill()
+        until(lambda: not any(map(runs, staying)))
+
+
+def children(of: Agent) -> list[Path]:
+    return [
+        Path(f"/proc/{pid}") for pid in Path(f"/proc/{of.pid}/task/{of.pid}/children").read_text().split()
+    ]
+
+
+def runs(process: Path) -> bool:
+    """Whether it does, and has not just to be waited for."""
+    try:
+        return bool((process / "cmdline").read_bytes())
+    except OSError:
+        return False
 
 
 def test_what_an_administrator_changes_stays_whoever_begins_anew(cluster: Cluster) -> None:
