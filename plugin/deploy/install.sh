@@ -139,22 +139,31 @@ $notes}"
 
 # The agent runs in the node's root, as the plugin does. What this container has of its account and of the cluster's
 # key it is given open: from there their paths lead nowhere. The key's Secret may come, change and go; without it, or
-# with one that is too short, the agent looks after the node, and takes no part in the fabric.
+# with one that is too short, the agent looks after the node, and takes no part in the fabric. Where the version
+# before stays it is that one's, with what was installed, and with the options it knows.
 keys() { cat "$KEY" 2>/dev/null; }
+option() { case $known in *"$1 "*) given="$given $1 $2" ;; esac; }
 attend() {
+    [ -e "$before/installed" ] || return
     [ "$(keys)" = "$key" ] || end_agent
     [ -z "$agent" ] || ! kill -0 "$agent" 2>/dev/null || return
+    known=$(plugin --help)
+    case $known in *"concorde agent "*) ;; *) return ;; esac
     [ -d "$ACCOUNT" ] && account=$ACCOUNT || account=/
     key=$(keys) given='' opened=/dev/null
+    [ -z "$LISTEN" ] || option --listen "$LISTEN"
+    [ -z "${NODE_NAME:-}" ] || option --node "$NODE_NAME"
+    option --account /proc/self/fd/3
     bare=${key#"${key%%[![:space:]]*}"} # as the agent reads it: without white space around it
     bare=${bare%"${bare##*[![:space:]]}"}
     if [ "${#bare}" -ge 16 ]; then
-        given="--key /proc/self/fd/4" opened=$KEY
+        opened=$KEY
+        option --key /proc/self/fd/4
     elif [ -n "$key" ]; then
         say "Secret concorde-fabric: its key must have at least 16 bytes; until then no agent takes part in the fabric"
     fi
-    (exec ${ENTER-chroot "$NODE/root"} "$CNI_BIN_DIR/concorde" agent ${LISTEN:+--listen "$LISTEN"} \
-        ${NODE_NAME:+--node "$NODE_NAME"} --account /proc/self/fd/3 $given <"$wanted" 3<"$account" 4<"$opened") &
+    (exec ${ENTER-chroot "$NODE/root"} "$CNI_BIN_DIR/concorde" agent $given \
+        <"$before/installed" 3<"$account" 4<"$opened") &
     agent=$!
 }
 end_agent() { [ -z "$agent" ] || kill "$agent" 2>/dev/null; agent=; }
@@ -223,7 +232,7 @@ rm -f "$STATE/done"
 while :; do
     "$TASK"
     [ "${1:-run}" = run ] || break
-    [ "$TASK" = uninstall ] || [ ! -e "$STATE/done" ] || attend
+    [ "$TASK" = uninstall ] || attend
     # Done, it costs next to nothing: somebody may be measuring. A changed ConfigMap arrives within a minute too.
     [ -e "$STATE/done" ] && pause=60 || pause=2
     sleep "$pause" & wait "$!"

@@ -414,6 +414,27 @@ def test_the_clusters_key_reaches_the_agent_when_it_comes_and_goes(node: Install
         until(lambda: not left.exists())
 
 
+def test_where_the_version_before_stays_its_agent_is_at_work_as_it_was(
+    node: Installation, built: Path, tmp_path: Path
+) -> None:
+    node.bring(build(tmp_path, "0.0.1", former_options=True))
+    installs(node)
+    listed = (node.networks / NAME).read_text()
+    node.bring(built)
+    node.write(subnetFile="/nowhere/subnet.env")
+    lock = node.state / "plugin" / "node" / state_files.AGENT_LOCK
+    with node.running("install", NODE_NAME="node-1") as look:
+        assert "No such file or directory; the version before stays\n" in look()
+        until(lock.exists)
+        assert lock.read_text().strip() == "0.0.1"
+        assert node.version() == "concorde 0.0.1"
+        assert (node.bin / "concorde.before/installed").read_text() == listed
+        assert look() == ""  # it goes on: the next look begins no other
+        node.write(subnet="10.0.0.0/24")
+        assert f"installed: {node.bin}/concorde" in look()
+        until(lambda: lock.read_text().strip() != "0.0.1")
+
+
 def test_the_script_calls_nothing_that_its_image_has_not() -> None:
     begins = r"(?:^|[;|&({]|\b(?:then|do|else|if|while|until)\b|!)[ \t]*([a-z]+)(?= |\)|$)"
     own = {"cd", "echo", "eval", "exec", "exit", "export", "false", "kill", "printf", "read", "return", "set"}
