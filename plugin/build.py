@@ -92,6 +92,7 @@ if [ "$CNI_COMMAND" = ADD ]; then
     case $call in
         *'"k8s.v1.cni.cncf.io/networks":'* | *'"concorde.contmec.dev/forward":'*) ;;
         *'"concorde.contmec.dev/egress-guarantee.'* | *'"concorde.contmec.dev/answers-guarantee.'*) ;;
+        *'"concorde.contmec.dev/ingress-guarantee.'*) ;;
         *'"prevResult":{{'*'}},"runtimeConfig":{{"io.kubernetes.cri.pod-annotations":{{'*)
             result=${{call#*'"prevResult":'}}
             printf '%s}}\\n' "${{result%%'}},"runtimeConfig":'*}}"

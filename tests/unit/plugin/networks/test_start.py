@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from concorde import pod_annotations
 
 PREVIOUS = {
     "cniVersion": "1.0.0",
@@ -64,6 +65,7 @@ def test_a_pod_that_asks_for_nothing_gets_the_previous_result_without_python(
     [
         (by_libcni({"k8s.v1.cni.cncf.io/networks": ""}), "ADD"),
         (by_libcni({"concorde.contmec.dev/forward": "[]"}), "ADD"),
+        *((by_libcni({f"{promise}.net1": "1M"}), "ADD") for promise in pod_annotations.PROMISES),
         (by_libcni({}), "DEL"),
         (by_libcni({}), ""),
         (by_libcni({}, runtimeConfig={}), "ADD"),
