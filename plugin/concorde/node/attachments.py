@@ -49,17 +49,24 @@ def change(book: Ledger, before: Entry, after: Entry, settings: Settings, heard:
     """Have another promise in the ledger, if it fits, then in the kernel. Called under the node's lock.
 
     `heard` is what the pod is annotated with, if that is why: the ledger has both or neither. Raises CniError
-    105 and 106, tools.CommandError and OSError.
+    105 and 106, tools.CommandError and OSError; then the ledger says what it said.
     """
     after.minor = before.minor
+    heard_before = book.heard().get(before.key)
     with book:
         book.change(settings.tree, before, after)
         if heard is not None:
             book.hear(after.key, heard)
     try:
-        kernel.change(settings.tree, before, after, book.promised(settings.tree))
-    except (tools.CommandError, OSError):
-        _repair(book, settings, fresh=False)
+        try:
+            kernel.change(settings.tree, before, after, book.promised(settings.tree))
+        except (tools.CommandError, OSError):
+            _repair(book, settings, fresh=False)
+    except Exception:
+        with book:
+            book.change(settings.tree, after, before)
+            book.hear(before.key, heard_before)
+        raise
 
 
 def withdraw(

@@ -459,14 +459,15 @@ class Ledger(Database):
             found[row[:3]] = self._heard(row)
         return found
 
-    def hear(self, key: Key, heard: Heard) -> None:
+    def hear(self, key: Key, heard: Heard | None) -> None:
         """Write down what an attachment's pod is annotated with, if it is there still.
 
         To be called within a transaction.
         """
         import json  # no runtime's call comes here
 
-        self._database.execute(f"UPDATE attachment SET heard = ? WHERE {_KEY}", (json.dumps(heard), *key))
+        text = None if heard is None else json.dumps(heard)
+        self._database.execute(f"UPDATE attachment SET heard = ? WHERE {_KEY}", (text, *key))
 
     def enter(self, entry: Entry) -> None:
         """Write down what the node knows of an attachment. To be called within a transaction.

@@ -119,6 +119,19 @@ def test_what_does_not_fit_is_refused_with_the_holders_and_changes_nothing(pair:
     assert change(pair, "A-1", "egress-guarantee=600M")[0] == 0
 
 
+def test_what_the_kernel_refuses_is_not_promised(pair: Pair) -> None:
+    node = pair.node
+    attach(node, "A-1", on_uplink("400M"))
+    before = told(node)
+    node.run("tc", "qdisc", "replace", "dev", "eth0", "root", "handle", "7:", "pfifo")
+    status, words = change(pair, "A-1", "egress-guarantee=300M")
+    assert (status, "somebody else configured eth0: its root qdisc is pfifo 7:" in words) == (4, True), words
+    assert told(node) == before
+    node.run("tc", "qdisc", "delete", "dev", "eth0", "root")
+    assert program(node, "reconcile")[0] == 0
+    assert change(pair, "A-1", "egress-guarantee=300M")[0] == 0
+
+
 def test_bad_input_is_named_and_ends_with_2(pair: Pair) -> None:
     node = pair.node
     attach(node, "A-1", on_uplink("100M", "200M", answers="10M"))
