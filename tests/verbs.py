@@ -1,8 +1,9 @@
 """Verbs as a user runs them, each in a process of its own: forked from one that has all imports already.
 
 To start Python and import what a verb needs takes longer than most verbs do, and where hundreds are run it is
-what a test run waits for. The process differs from ``tasks.py`` in how it began, and in nothing else: it has
-its own command line, environment, directory and standard streams, and ends with a status or by a signal. What
+what a test run waits for. The process differs from ``tasks.py`` in how it began and is given up, and in
+nothing else: it has its own command line, environment, directory and standard streams, and ends with a status
+or by a signal. What
 a test is about that an interpreter does before the first import - its options, its environment - is not shown
 this way, and neither is what a verb imports.
 """
@@ -10,6 +11,7 @@ this way, and neither is what a verb imports.
 from __future__ import annotations
 
 import atexit
+import gc
 import json
 import os
 import signal
@@ -142,7 +144,14 @@ def _become(question: dict[str, Any]) -> None:
     tempfile.tempdir = None
     import tasks
 
-    tasks.main()
+    try:
+        tasks.main()
+    except SystemExit as end:
+        # To take Python apart would touch, and so copy, what all these processes have in common: that takes
+        # longer than most verbs.
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(int(end.code or 0))
 
 
 def _import_all() -> None:
@@ -155,6 +164,7 @@ def _import_all() -> None:
     for verb in table.VERBS.values():
         importlib.import_module(f"bench.{verb.function.partition(':')[0]}")
     assert program.collected(table.VERBS.values())
+    gc.freeze()
 
 
 if __name__ == "__main__":
