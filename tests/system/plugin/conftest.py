@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -94,7 +95,7 @@ class Node:
             try:
                 yield process
             finally:
-                process.kill()
+                end(process)
                 assert process.stdout is not None
                 process.stdout.read()
 
@@ -183,6 +184,19 @@ class Node:
 
     def veths(self) -> set[str]:
         return {link["ifname"] for link in self.show("ip", "-j", "link", "show", "type", "veth")}
+
+
+def end(process: subprocess.Popen[str]) -> None:
+    """Kill what nsenter has led to a node, and wait for nsenter, which then ends by itself.
+
+    If nsenter went first, the machine's init would have to reap it; some look now and then, and so long the
+    node's end waits (zap_pid_ns_processes in kernel/pid_namespace.c).
+    """
+    try:
+        os.kill(child_of(process.pid), signal.SIGKILL)
+    except (IndexError, OSError):  # nobody is there yet, or any more
+        process.kill()
+    process.wait()
 
 
 def child_of(pid: int) -> int:

@@ -19,7 +19,7 @@ from prometheus_client.openmetrics.parser import text_string_to_metric_families
 from tests import cases
 from tests.certificates import openssl_makes
 from tests.installation import build
-from tests.system.plugin.conftest import Document, Node, child_of
+from tests.system.plugin.conftest import Document, Node, child_of, end
 from tests.system.plugin.test_installation import ask, listed
 from tests.system.plugin.uplinks import HOST, Pair, gained, on_uplink
 from tests.waiting import PATIENCE, until
@@ -75,7 +75,7 @@ def agent(
         try:
             yield Agent(node, process, log)
         finally:
-            process.kill()
+            end(process)
 
 
 @pytest.fixture
