@@ -7,8 +7,6 @@ from collections import Counter
 from collections.abc import Collection, Sequence
 from pathlib import Path
 
-from scipy.stats import chi2
-
 from bench.generators import exchanger_of
 from bench.measurement import transfers
 from bench.measurement.plan import plan
@@ -38,6 +36,8 @@ def seen(testbed: Testbed, requested: Sequence[Requests], directory: Path) -> di
 
 def plausibility(counted: Collection[dict[str, int]]) -> float:
     """Return how likely counts are that are at least as far from even ones, by chi-squared."""
+    from scipy.stats import chi2  # only here: it takes a second, wherever tests are collected
+
     squares = [(count - even(one)) ** 2 / even(one) for one in counted for count in one.values()]
     return float(chi2.sf(sum(squares), sum(len(one) - 1 for one in counted)))
 

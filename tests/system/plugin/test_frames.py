@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import time
+from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 
@@ -27,8 +28,6 @@ from tests.system.plugin.overlapped import Overlapped
 COUNT = cases.count("CONCORDE_FRAMES", 150, 5000)
 AT_ONCE = 150  # rows; what is seen of more at once outgrows the listeners' queues
 PART = 12  # of so many rows one, where all of them have been sent elsewhere
-QUESTION = questions(SCENE)[:1]
-ANSWER = [arp(1, SCENE.own[0], SCENE.own, SCENE.neighbour)]
 APART = 100_000  # serial numbers from here on are none of the rows'
 SEND = str(Path(__file__).with_name("send.py"))
 ARRIVALS = {
@@ -127,15 +126,23 @@ def test_nor_from_behind_a_routed_veth_or_beside_kubernetes(node: Node, position
         complain(judge.verdict(a_part(frames), AT_ONCE))
 
 
-@pytest.mark.parametrize(("frames", "least", "most"), [(QUESTION, 100, 200), (ANSWER, 600, 600)])
+def question() -> list[bytes]:
+    return questions(SCENE)[:1]
+
+
+def answer() -> list[bytes]:
+    return [arp(1, SCENE.own[0], SCENE.own, SCENE.neighbour)]
+
+
+@pytest.mark.parametrize(("frames", "least", "most"), [(question, 100, 200), (answer, 600, 600)])
 @pytest.mark.long(one_in=2)
 def test_of_what_a_pod_sends_to_many_only_some_gets_there(
-    node: Node, frames: list[bytes], least: int, most: int
+    node: Node, frames: Callable[[], list[bytes]], least: int, most: int
 ) -> None:
     """A hundred a second, and two hundred at once; of what goes to one, all."""
     pair = attacked(node, "", "node")
     _, last = made("bridged")
-    sent = marked(frames, times=600)
+    sent = marked(frames(), times=600)
     start, got = time.monotonic(), 0
     with Judge(pair, "bridged", last) as judge:
         for at in range(0, len(sent), AT_ONCE):

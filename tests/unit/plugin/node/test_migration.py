@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import shutil
+import signal
 import sqlite3
 import subprocess
 import sys
@@ -26,6 +28,7 @@ def make(path: Path, steps: tuple[tuple[str, ...], ...], version: int, *rows: st
     path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
     path.parent.parent.chmod(0o700)
     file = sqlite3.connect(path, isolation_level=None)
+    file.execute("PRAGMA synchronous = OFF")  # as the plugin has it, too
     for statement in (*(one for step in steps[:version] for one in step), *rows):
         file.execute(statement)
     file.execute(f"PRAGMA user_version = {version}")
@@ -225,11 +228,11 @@ def test_who_was_attached_before_was_heard_of_by_nobody(tmp_path: Path) -> None:
     assert book.heard() == {}
 
 
+# Takes over each state that it is told, and is killed at the statement of its number, or says it was not.
 KILLED = """\
 import os, sys
 from concorde import database
 from concorde.node import ledger
-left = int(sys.argv[2])
 execute = database._Connection.execute
 def counted(*arguments):
     global left
@@ -238,21 +241,33 @@ def counted(*arguments):
         os.kill(os.getpid(), 9)
     return execute(*arguments)
 database._Connection.execute = counted
-ledger.take_over(sys.argv[1])
+for left, state in enumerate(sys.stdin):
+    child = os.fork()
+    if not child:
+        ledger.take_over(state.rstrip())
+        os._exit(0)
+    print(os.waitpid(child, 0)[1], flush=True)
 """
 
 
 def test_who_is_killed_at_any_statement_loses_nothing(tmp_path: Path) -> None:
     environment = {**os.environ, "PYTHONPATH": f"{ROOT / 'plugin'}:{ROOT}"}
-    wanted, survived, after = None, False, 0
-    while not survived:
-        state = tmp_path / f"state-{after}"
-        former(state, pods=5)
-        wanted = wanted or told(Ledger(str(state / "node"), reading=True))
-        code = [sys.executable, "-S", "-c", KILLED, str(state), str(after)]
-        survived = subprocess.run(code, env=environment, check=False).returncode == 0
-        ledger.take_over(str(state))
-        assert told(Ledger(str(state / "node"))) == wanted, after
-        assert not state_files.are_former(str(state))
-        after += 1
+    former(tmp_path / "former", pods=5)
+    wanted = told(Ledger(str(tmp_path / "former/node"), reading=True))
+    after, status = 0, signal.SIGKILL.value
+    with subprocess.Popen(
+        [sys.executable, "-S", "-c", KILLED],
+        env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, bufsize=1,
+    ) as process:  # fmt: skip
+        assert process.stdin is not None
+        assert process.stdout is not None
+        while status == signal.SIGKILL:
+            state = Path(shutil.copytree(tmp_path / "former", tmp_path / f"state-{after}"))
+            process.stdin.write(f"{state}\n")
+            status = int(process.stdout.readline())
+            ledger.take_over(str(state))
+            assert told(Ledger(str(state / "node"))) == wanted, after
+            assert not state_files.are_former(str(state))
+            after += 1
+    assert status == 0
     assert after > 30

@@ -7,7 +7,6 @@ import random
 from statistics import fmean
 
 import pytest
-from scipy import stats
 
 from bench.studies.nightly.shifts import CONFIRMED, changes, differ, welch
 from tests import cases
@@ -91,6 +90,8 @@ def test_what_is_no_number_is_refused(value: float) -> None:
 
 
 def test_the_interval_is_welchs() -> None:
+    from scipy import stats  # not above: it takes a second, wherever tests are collected
+
     before, after = noise(3, 7, 50.0, 4.0), noise(4, 11, 47.0, 1.0)
     expected = stats.ttest_ind(after, before, equal_var=False).confidence_interval(0.95)
     assert welch(before, after) == pytest.approx((expected.low, expected.high), rel=1e-9)
@@ -111,6 +112,8 @@ def test_where_the_border_is_known_less_suffices() -> None:
 
 
 def test_where_the_border_is_known_chance_is_students() -> None:
+    from scipy import stats
+
     pairs = [(noise(seed, 13, spread=5.0), noise(500 + seed, 5, spread=5.0)) for seed in range(100)]
     for before, after in pairs:
         chance = stats.ttest_ind(before, after).pvalue / 2
