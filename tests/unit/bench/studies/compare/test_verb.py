@@ -111,7 +111,7 @@ def test_another_machine(recorded: Callable[..., Path], tmp_path: Path) -> None:
     assert compare("here", "there", True, {}, tmp_path) == HELD
 
 
-def test_packed_recordings_and_directories_of_them(tmp_path: Path) -> None:
+def test_packed_recordings(tmp_path: Path) -> None:
     document: Document = {}
     one = REFERENCE / ONE
     assert compare(str(one), str(one / archive.PACKED), False, document, tmp_path) == INVALID
@@ -119,6 +119,10 @@ def test_packed_recordings_and_directories_of_them(tmp_path: Path) -> None:
     assert comparison["runs"][0] == comparison["runs"][1] != ""
     assert {row["reason"] for row in comparison["rows"]} == {"fewer than 3 repetitions"}
 
+
+@pytest.mark.long(one_in=0)
+def test_directories_of_packed_recordings(tmp_path: Path) -> None:
+    document: Document = {}
     bundle = tmp_path / "bundle" / "reports" / "reference"
     for name in (ONE, "matrix"):
         shutil.copytree(REFERENCE / name, bundle / name)

@@ -1,7 +1,12 @@
 from __future__ import annotations
 
 import json
+import re
+import shutil
+from pathlib import Path
 from typing import Any
+
+import pytest
 
 from bench.studies.reproduction import claims, pages
 from bench.studies.reproduction.pages import Versions
@@ -52,5 +57,24 @@ def test_newer_kernels_come_first_and_recordings_are_named() -> None:
     assert lines[2].endswith(" | a, b |")
 
 
+def rows(page: str) -> dict[str, list[str]]:
+    """Return which recordings stand behind each row's versions."""
+    found = re.findall(r"^(\| .*) \| (.*) \|$", page, re.MULTILINE)
+    return {versions: recordings.split(", ") for versions, recordings in found}
+
+
+@pytest.mark.parametrize("name", sorted(place.name for place in claims.REFERENCE.iterdir()))
+@pytest.mark.long(one_in=5)
+def test_what_a_recording_that_is_kept_ran_on_is_on_the_page(name: str, tmp_path: Path) -> None:
+    shutil.copytree(claims.REFERENCE / name, tmp_path / name)
+    kept = rows(pages.VERSIONS_FILE.read_text(encoding="utf-8"))
+    made = [
+        versions for versions, recordings in rows(pages.versions(tmp_path)).items() if recordings == [name]
+    ]
+    assert made
+    assert made == [versions for versions, recordings in kept.items() if name in recordings]
+
+
+@pytest.mark.long(one_in=0)
 def test_the_page_is_what_follows_from_the_recordings_that_are_kept() -> None:
     assert pages.VERSIONS_FILE.read_text(encoding="utf-8") == pages.versions(claims.REFERENCE)
