@@ -36,6 +36,7 @@ def test_it(times):
         ("", 1, False, 1),
     ],
 )
+@pytest.mark.long(one_in=2)
 def test_the_second_time_counts(mark: str, least: int, passes: bool, made: int, tmp_path: Path) -> None:
     (tmp_path / "test_it.py").write_text(JUDGES.format(mark=mark, least=least))
     argv = [

@@ -84,6 +84,7 @@ def test_a_pod_network_from_outside_carries_packets_without_anything_around_them
         _greet(testbed, "A-1", "A-4")
 
 
+@pytest.mark.long(one_in=0)
 def test_an_observation_from_outside_is_made_around_the_traffic(tmp_path: Path) -> None:
     short = ("flows[0].duration=1", "flows[1].duration=1", "disturbances=[]")
     request = Request(scenario="kubernetes", overrides=short, scale=0.05, reports=str(tmp_path))

@@ -120,7 +120,7 @@ LINES = [
 
 
 @pytest.mark.parametrize(("line", "status", "words"), LINES, ids=[line for line, _, _ in LINES])
-@pytest.mark.long(one_in=8)
+@pytest.mark.long(one_in=16)
 def test_a_line(typist: Typist, line: str, status: int, words: str) -> None:
     said = typist.types(line)
     assert said.status == status, said

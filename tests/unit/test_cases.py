@@ -135,6 +135,7 @@ def collected(directory: Path, *arguments: str, **variables: str) -> str:
 @pytest.mark.parametrize(
     ("asked", "chosen"), [([], "3/9"), (["-m", "not alone"], "6/9"), (["-m", "long and not alone"], "4/9")]
 )
+@pytest.mark.long(one_in=3)
 def test_with_a_share_each_nth_case_is_tried_beside_it_and_no_case_twice(
     asked: list[str], chosen: str, tmp_path: Path
 ) -> None:

@@ -72,19 +72,20 @@ def only_invoke(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     return environment
 
 
-@pytest.mark.long(one_in=4)
+@pytest.mark.long(one_in=8)
 @pytest.mark.parametrize("arguments", LINES, ids=" ".join)
 def test_the_environment_s_own(arguments: list[str]) -> None:
     assert ending([*OURS["invoke"], *arguments]) == expected(*arguments)
 
 
-@pytest.mark.long(one_in=4)
+@pytest.mark.long(one_in=8)
 @pytest.mark.parametrize("arguments", LINES, ids=" ".join)
 def test_one_outside_of_it(arguments: list[str], only_invoke: dict[str, str]) -> None:
     assert ending([*OUTSIDE, *arguments], only_invoke) == expected(*arguments)
 
 
 @pytest.mark.parametrize("other", ["inv", "python -m invoke"])
+@pytest.mark.long(one_in=2)
 def test_by_another_name(other: str) -> None:
     line = ["bench", "--set", "flows[2].to=A-9"]
     assert ending([*OURS[other], *line]) == expected(*line)

@@ -128,6 +128,7 @@ TEST = ROOT / ".github" / "workflows" / "test.yml"
 
 
 @pytest.mark.parametrize(("file", "job"), [(file, job) for file in (NIGHTLY, TEST) for job in jobs(file)])
+@pytest.mark.long(one_in=3)
 def test_every_job_runs_and_says_how_long_it_may(runner: Runner, file: Path, job: str) -> None:
     done = runner.run(file, job, SHARD="2/4")
     assert done

@@ -39,7 +39,7 @@ def test_a_relay_is_a_process_for_each_handler_and_a_translation_is_none() -> No
         assert found[RELAY, handlers].sockets == handlers
 
 
-@pytest.mark.long(one_in=3)
+@pytest.mark.long(one_in=0)
 def test_a_client_by_udp_is_a_process_of_a_relay_and_a_flow_of_the_kernel(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

@@ -57,7 +57,7 @@ def until_rates(run: subprocess.Popen[str]) -> None:
     assert any("bit/s" in line for line in run.stdout)
 
 
-@pytest.mark.long(one_in=2)
+@pytest.mark.long(one_in=4)
 @pytest.mark.usefixtures("untouched_host")
 @pytest.mark.parametrize("stage", STAGES)
 @pytest.mark.parametrize(
@@ -161,6 +161,7 @@ def test_two_runs_at_once_do_not_meet(tmp_path: Path) -> None:
     ],
     ids=lambda value: value[0] if isinstance(value, list) else "",
 )
+@pytest.mark.long(one_in=3)
 def test_bad_input_starts_nothing(arguments: list[str], words: str, tmp_path: Path) -> None:
     done = verbs.run("bench", "--reports", str(tmp_path / "reports"), *arguments)
     assert done.returncode == 2, done.stdout + done.stderr

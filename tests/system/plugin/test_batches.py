@@ -54,6 +54,7 @@ def shown(node: Node, name: str) -> list[str]:
 
 
 @pytest.mark.parametrize("tree", TREES.values(), ids=TREES)
+@pytest.mark.long(one_in=5)
 def test_a_tree_is_the_same(tree: Tree, node: Node) -> None:
     pair(node)
     lines = htb.plant(tree, GIGA, fair=False)

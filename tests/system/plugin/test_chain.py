@@ -122,7 +122,7 @@ ORDERS = {
 @pytest.mark.parametrize("order", ORDERS)
 @pytest.mark.parametrize("main", ["bridge", "ptp"])
 @pytest.mark.parametrize("enforcement", ["none", "node"])
-@pytest.mark.long(one_in=3)
+@pytest.mark.long(one_in=6)
 def test_beside_bandwidth_the_guard_is_where_packets_enter_and_no_redirect_passes_it(
     node: Node, enforcement: str, main: str, order: str
 ) -> None:

@@ -15,7 +15,7 @@ def sql(statement: str) -> list[str]:
     return ["/usr/bin/python3", "-c", code, LEDGER, statement]
 
 
-@pytest.mark.long(one_in=3)
+@pytest.mark.long(one_in=6)
 @pytest.mark.parametrize(
     ("where", "tampering", "message"),
     [

@@ -55,6 +55,7 @@ def configuration(guarantee: str, ceiling: int | None = None) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("_order", range(5))
+@pytest.mark.long(one_in=5)
 def test_the_pod_is_known_whatever_the_order_of_the_arguments(node: Node, _order: int) -> None:
     node.add_pod_namespace("sandbox")
     node.call("ADD", "sandbox", configuration("100M"), arguments=arguments("web"))

@@ -67,7 +67,7 @@ TAMPERING = {
     ("enforcement", "tampering", "message"),
     [(("pod", "none")[at % 2], *both) for at, both in enumerate(TAMPERING.items())],
 )
-@pytest.mark.long(one_in=2)
+@pytest.mark.long(one_in=5)
 def test_the_guard_is_kept_without_a_guarantee_too(
     node: Node, enforcement: str, tampering: str, message: str
 ) -> None:
@@ -93,6 +93,7 @@ def test_the_guard_is_kept_without_a_guarantee_too(
 
 
 @pytest.mark.parametrize("enforcement", ["pod", "none", "node"])
+@pytest.mark.long(one_in=3)
 def test_nothing_of_the_guard_stays_when_its_pods_are_gone(node: Node, enforcement: str) -> None:
     Pair(node)
     node.add_pod_namespace("A-1")
@@ -163,6 +164,7 @@ def stream(node: Node, source: str, destination: str, address: str) -> Iterator[
 
 
 @pytest.mark.parametrize("upgrade", ["reconcile", "ADD"])
+@pytest.mark.long(one_in=2)
 def test_what_the_version_before_made_is_upgraded_and_no_packet_is_lost(node: Node, upgrade: str) -> None:
     Pair(node)
     node.add_pod_namespace("A-1", "C-1", "C-2", "C-3")
@@ -242,6 +244,7 @@ def test_what_is_dropped_is_counted_for_its_pod(node: Node) -> None:
         (["external", "gpe"], "0c000003", "00"),
     ],
 )
+@pytest.mark.long(one_in=5)
 def test_a_vtep_that_nobody_has_read_yet_is_out_of_pods_reach(
     node: Node, option: list[str], flags: str, reserved: str
 ) -> None:
@@ -365,6 +368,7 @@ def taken_out(node: Node) -> int:
         ("0c08a1b3c400000100", 7946),  # memberlist's, with a checksum: one in 32 was dropped
     ],
 )
+@pytest.mark.long(one_in=4)
 def test_what_only_resembles_vxlan_passes(node: Node, packet: str, port: int) -> None:
     Pair(node)
     node.add_pod_namespace("A-1")

@@ -62,6 +62,7 @@ def test_modes_that_are_too_wide_are_narrowed(node: Node) -> None:
     "what",
     ["", "/cluster-a", "/node", "/cluster-a/lock", "/node/ledger.sqlite", "/node/ledger.lock"],
 )
+@pytest.mark.long(one_in=3)
 def test_no_symlink_is_followed(node: Node, what: str) -> None:
     """As a user of the node could have put it there while the directory was open to all."""
     path = STATE + what
@@ -87,6 +88,7 @@ def test_no_symlink_beside_the_ledger_is_followed(node: Node, beside: str) -> No
 
 
 @pytest.mark.parametrize("what", ["", "/cluster-a", "/node", "/node/ledger.sqlite"])
+@pytest.mark.long(one_in=3)
 def test_what_belongs_to_somebody_else_is_refused(node: Node, what: str) -> None:
     if node.in_user_namespace:
         pytest.skip("an ordinary user has no second user")
@@ -234,6 +236,7 @@ sys.exit(subprocess.call(sys.argv[1:], stdout=write, pass_fds=()))
 @pytest.mark.parametrize(
     "output", [">&-", ">/dev/full", ""], ids=["closed", "full", "a pipe that nobody reads"]
 )
+@pytest.mark.long(one_in=3)
 def test_an_add_of_which_nobody_hears_is_undone(node: Node, output: str) -> None:
     before = node.veths()
     shell = f'"$0" {output}' if output else f'exec python3 -c "{UNHEARD}" "$0"'

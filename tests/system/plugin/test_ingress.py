@@ -203,6 +203,7 @@ def test_what_has_no_room_at_either_end_is_not_changed_at_all(member: Node) -> N
 
 
 @pytest.mark.parametrize("whole", [True, False], ids=["whole", "gone"])
+@pytest.mark.long(one_in=2)
 def test_rebuild_knows_what_was_promised(member: Node, whole: bool) -> None:
     configuration = receiving("500M")
     result = attach(member, "A-1", configuration)
@@ -237,6 +238,7 @@ def test_rebuild_says_what_is_too_much(member: Node) -> None:
         ("fabric", "10", "'10' is outside 1k to 1T (bits per second)"),
     ],
 )
+@pytest.mark.long(one_in=3)
 def test_who_cannot_be_promised_it_is_told_by_which_annotation(
     member: Node, enforcement: str, ingress: str, words: str
 ) -> None:

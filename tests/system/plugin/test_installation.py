@@ -189,7 +189,7 @@ def port_of(node: Node, port: str) -> Any:
     return {key: value for key, value in data.items() if key not in timers}, bound, lasting(link["flags"])
 
 
-@pytest.mark.long(one_in=5)
+@pytest.mark.long(one_in=10)
 @pytest.mark.parametrize("kind", ["bridge", "ptp"])
 @pytest.mark.parametrize("enforcement", ["node", "pod", "none"])
 def test_pods_behind_another_plugin_go_on_and_nothing_stays(node: Node, kind: str, enforcement: str) -> None:

@@ -58,6 +58,7 @@ def test_pods_get_addresses_one_after_the_other(node: Node) -> None:
 
 
 @pytest.mark.parametrize("version", ["0.3.0", "0.3.1", "0.4.0", "1.0.0", "1.1.0"])
+@pytest.mark.long(one_in=3)
 def test_add_and_del_speak_every_version(node: Node, version: str) -> None:
     node.add_pod_namespace("A-1")
     configuration = promising("1G", cniVersion=version)
@@ -74,6 +75,7 @@ def test_add_and_del_speak_every_version(node: Node, version: str) -> None:
         ({"defaultGuarantee": "300M"}, {}, "300Mbit"),
     ],
 )
+@pytest.mark.long(one_in=3)
 def test_the_class_has_the_promised_rate(
     node: Node, keys: dict[str, Any], annotations: dict[str, Any], rate: str
 ) -> None:
@@ -205,6 +207,7 @@ ATTACHED: list[Any] = [{"containerID": "A-1", "ifname": "eth0"}]
         ({"cni.dev/attachments": ATTACHED, "cni.dev/valid-attachments": None}, ["A-1"]),
     ],
 )
+@pytest.mark.long(one_in=3)
 def test_gc_takes_its_list_as_runtimes_send_it(node: Node, keys: Document, left: list[str]) -> None:
     """containernetworking/cni#1101, #1103."""
     node.add_pod_namespace("A-1", "A-2")

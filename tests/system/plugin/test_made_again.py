@@ -15,7 +15,7 @@ SEQUENCES = cases.some_of("CONCORDE_MADE_AGAIN", 1, 34)  # of six kinds: 204
 STEPS = 10
 
 
-@pytest.mark.long(one_in=3, counted=True)
+@pytest.mark.long(one_in=4, counted=True)
 @pytest.mark.parametrize("naming", ["own", "fixed"])
 @pytest.mark.parametrize("enforcement", ["none", "pod", "node"])
 def test_whatever_comes_late_no_living_pod_notices(plugin: Path, enforcement: str, naming: str) -> None:

@@ -74,6 +74,7 @@ def dropped(node: Node) -> int:
         (NEIGHBOUR, HOST["two"], "A-1"),
     ],
 )
+@pytest.mark.long(one_in=4)
 def test_an_error_about_anothers_packet_changes_no_route(
     pair: Overlapped, to: str, about: str, pod: str
 ) -> None:

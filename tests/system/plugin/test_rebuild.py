@@ -98,7 +98,7 @@ def test_a_damaged_ledger_is_told_in_words_and_made_again(node: Node, how: str) 
         assert node.run("cat", f"{LEDGER}.damaged-1") == "nonsense-all-over"
 
 
-@pytest.mark.long(one_in=5)
+@pytest.mark.long(one_in=10)
 @pytest.mark.parametrize("how", ["not a database", "gone", "garbage in the middle", "a symbolic link"])
 @pytest.mark.parametrize("verb", ["DEL", "GC"])
 def test_pods_end_meanwhile_and_leave_nothing_in_the_kernel(node: Node, how: str, verb: str) -> None:
@@ -123,6 +123,7 @@ def test_pods_end_meanwhile_and_leave_nothing_in_the_kernel(node: Node, how: str
 
 
 @pytest.mark.parametrize("of", ["cluster-a", "cluster-z"])
+@pytest.mark.long(one_in=2)
 def test_a_store_of_a_version_before_is_put_aside_wherever_it_is_damaged(node: Node, of: str) -> None:
     configuration = on_uplink("100M", "200M")
     result = attach(node, "A-1", configuration)
@@ -140,6 +141,7 @@ def test_a_store_of_a_version_before_is_put_aside_wherever_it_is_damaged(node: N
 
 
 @pytest.mark.parametrize("command", ["rm -r /run/concorde", ": > " + LEDGER, "rm " + LEDGER])
+@pytest.mark.long(one_in=3)
 def test_a_living_pods_address_is_never_given_twice(node: Node, command: str) -> None:
     attach(node, "A-1", promising("1G"))
     node.run("sh", "-c", command)
@@ -209,6 +211,7 @@ def test_what_is_gone_is_not_made_again(node: Node) -> None:
 
 @pytest.mark.skipif(not (REFERENCE / "ptp").exists(), reason=f"no ptp in {REFERENCE}")
 @pytest.mark.parametrize("kind", ["ptp", "bridge"])
+@pytest.mark.long(one_in=2)
 def test_in_a_chain_too(node: Node, kind: str) -> None:
     first, _, chained = chain(node, kind)
     keep(node, "A-1", chained, node.call("ADD", "A-1", chained), before=first)

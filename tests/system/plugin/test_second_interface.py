@@ -45,6 +45,7 @@ def require_whole(node: Node, **attached: Document) -> None:
 
 
 @pytest.mark.parametrize("keys", [{}, {"isDefaultGateway": False}, {"isDefaultGateway": None}], ids=str)
+@pytest.mark.long(one_in=3)
 def test_a_second_interface_gets_no_default_route(node: Node, keys: Document) -> None:
     eth0, first = attach(node, "eth0", FIRST)
     net1, second = attach(node, "net1", {**SECOND, **keys})

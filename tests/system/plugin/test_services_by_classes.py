@@ -126,6 +126,7 @@ def scene(plugin: Path) -> Iterator[Scene]:
 
 @pytest.mark.parametrize("bridged", ["1", "0"])
 @pytest.mark.parametrize("endpoint", ["remote", "A-2", "A-1"])
+@pytest.mark.long(one_in=4)
 def test_what_goes_to_a_service_is_counted_as_what_goes_to_its_endpoint(
     scene: Scene, endpoint: str, bridged: str
 ) -> None:

@@ -85,7 +85,7 @@ def dropped(node: Node, pod: str) -> int:
     return sum(entry["dropped"] for entry in ledger(node)["attachments"] if entry["container"] == pod)
 
 
-@pytest.mark.long(one_in=3)
+@pytest.mark.long(one_in=6)
 @pytest.mark.parametrize(
     ("pod", "where"),
     [
@@ -233,7 +233,7 @@ def put_together(node: Node) -> int:
 LOCAL, LOCAL6 = link_local(pod_mac(OWN[ATTACKER])), link_local(pod_mac(GATEWAY))
 
 
-@pytest.mark.long(one_in=3)
+@pytest.mark.long(one_in=6)
 @pytest.mark.parametrize(
     ("pod", "source", "to"),
     [

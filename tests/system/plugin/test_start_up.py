@@ -33,6 +33,7 @@ def loaded_by(node: Node, importing: Path, verb: str, network: Document) -> set[
 
 
 @pytest.mark.parametrize("enforcement", NETWORKS)
+@pytest.mark.long(one_in=3)
 def test_add_and_del_load_no_module_that_is_not_in_c(node: Node, enforcement: str, tmp_path: Path) -> None:
     """Of a pod beside another: a network's first makes, and looks at, more."""
     Pair(node)

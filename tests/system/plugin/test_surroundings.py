@@ -155,7 +155,7 @@ def test_what_takes_pods_addresses_is_named(node: Node, made: list[str], words: 
     refused(node, network(), words)
 
 
-@pytest.mark.long(one_in=4)
+@pytest.mark.long(one_in=8)
 @pytest.mark.parametrize(
     "made",
     [
@@ -197,7 +197,7 @@ VTEP = "link add flannel.1 type vxlan id 1 dstport 8472 nolearning"
 BY = "by eth1"
 
 
-@pytest.mark.long(one_in=4)
+@pytest.mark.long(one_in=8)
 @pytest.mark.parametrize(
     "made",
     [
@@ -374,7 +374,7 @@ EITHER = pytest.mark.parametrize("iptables", ["iptables-nft", "iptables-legacy"]
 
 
 @EITHER
-@pytest.mark.long(one_in=4)
+@pytest.mark.long(one_in=8)
 @pytest.mark.parametrize(
     "rules",
     [("-P FORWARD DROP",), DOCKER, (*DOCKER, *KUBE_PROXY), UFW],
@@ -395,7 +395,7 @@ def test_a_filter_that_drops_what_pods_send_is_named(
 
 
 @EITHER
-@pytest.mark.long(one_in=4)
+@pytest.mark.long(one_in=8)
 @pytest.mark.parametrize(
     "rules", [(*DOCKER, *KUBE_PROXY, *FLANNEL), KUBE_PROXY, FLANNEL], ids=["all", "kube-proxy", "flannel"]
 )

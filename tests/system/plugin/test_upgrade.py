@@ -79,6 +79,7 @@ def upgraded(node: Node, tmp_path: Path, versions: dict[str, Path]) -> Upgraded:
     return made
 
 
+@pytest.mark.long(one_in=0)
 def test_a_version_comes_and_goes_with_pods_running(upgraded: Upgraded) -> None:
     node = upgraded.node
     result = attach(node, "A-1", on_uplink("40M", **KEYS))
@@ -199,6 +200,7 @@ def test_an_attachment_of_a_version_that_knew_names_only_is_known_by_itself_once
 
 
 @pytest.mark.parametrize("fixed", [False, True])
+@pytest.mark.long(one_in=2)
 def test_a_late_del_of_what_an_older_version_entered_changes_no_pod_that_came_since(
     node: Node, fixed: bool
 ) -> None:

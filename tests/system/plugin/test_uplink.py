@@ -105,6 +105,7 @@ def test_del_takes_the_class_away_and_leaves_the_tree(node: Node) -> None:
     [("", "", {}, False), ("", "50M", {}, True), ("", "", {"bandwidth": 50_000_000}, True)],
     ids=["neither", "ceiling", "capability"],
 )
+@pytest.mark.long(one_in=3)
 def test_without_a_guarantee_there_is_a_class_of_best_effort_alone(
     node: Node, guarantee: str, ceiling: str, keys: dict[str, int], on_pod: bool
 ) -> None:
@@ -188,6 +189,7 @@ def without_tools(node: Node) -> Iterator[None]:
 
 
 @pytest.mark.parametrize("keys", [{}, {"enforcement": "pod"}], ids=["node", "pod"])
+@pytest.mark.long(one_in=2)
 def test_a_pod_comes_and_goes_without_a_program_once_the_tables_are_there(
     keys: dict[str, Any], node: Node
 ) -> None:
@@ -206,6 +208,7 @@ def test_a_pod_comes_and_goes_without_a_program_once_the_tables_are_there(
 
 @pytest.mark.skipif(not (REFERENCE / "bridge").exists(), reason=f"no bridge in {REFERENCE}")
 @pytest.mark.parametrize("enforcement", ["node", "pod"])
+@pytest.mark.long(one_in=2)
 def test_nor_does_one_behind_another_plugins_bridge(enforcement: str, node: Node) -> None:
     added(node, "B-1", on_uplink("100M", cluster="b"))
     _, previous, chained = chain(node, "bridge")
@@ -274,6 +277,7 @@ def test_offloaded_packets_may_be_taken_apart_before_the_tree(node: Node) -> Non
 @pytest.mark.parametrize(
     "anothers", ["htb default 1", "handle c0de: htb default 5", "tbf rate 1gbit burst 1m latency 1ms"]
 )
+@pytest.mark.long(one_in=3)
 def test_a_root_qdisc_of_somebody_else_stays_unless_told(node: Node, anothers: str) -> None:
     node.run("tc", "qdisc", "add", "dev", "eth0", "root", *anothers.split())
     error = node.call("ADD", "A-1", on_uplink("100M"))
@@ -312,6 +316,7 @@ def test_a_tree_that_no_ledger_knows_is_not_taken_for_ones_own(node: Node) -> No
         ({"segment": 1}, "segment"),
     ],
 )
+@pytest.mark.long(one_in=4)
 def test_a_bad_key_is_named_and_nothing_is_made(node: Node, keys: dict[str, Any], path: str) -> None:
     error = node.call("ADD", "A-1", on_uplink("100M", **keys))
     assert (error["code"], error["msg"].partition(":")[0]) == (7, path)
@@ -358,7 +363,7 @@ TAMPERING = {
 }
 
 
-@pytest.mark.long(one_in=3)
+@pytest.mark.long(one_in=9)
 @pytest.mark.parametrize(("tampering", "message"), TAMPERING.items())
 def test_one_difference_is_noticed_and_repaired_alone(node: Node, tampering: str, message: str) -> None:
     results = {}
@@ -388,7 +393,7 @@ def test_the_next_add_repairs_what_was_flushed(node: Node, flush: str) -> None:
     assert node.run(node.plugin, "reconcile") == "nothing to repair\n"
 
 
-@pytest.mark.long(one_in=3)
+@pytest.mark.long(one_in=9)
 @pytest.mark.parametrize("flush", [*TAMPERING, "ip link delete dev eth0"])
 def test_del_succeeds_whatever_is_gone(node: Node, flush: str) -> None:
     added(node, "A-1", on_uplink("100M"))
@@ -480,6 +485,7 @@ def test_the_next_add_waits_for_what_a_killed_one_left_running(node: Node) -> No
     assert "c0de:11" not in classes(node)
 
 
+@pytest.mark.long(one_in=0)
 def test_reconcile_builds_all_at_once_for_a_full_node(node: Node) -> None:
     """More lines than a pipe holds; the entries are written into the ledger directly."""
     added(node, "A-1", on_uplink("1M"))

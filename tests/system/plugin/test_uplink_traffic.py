@@ -61,7 +61,7 @@ def only(sent: dict[str, int], name: str) -> bool:
     return BYTES < sent[name] < 1.3 * BYTES and max(others) < NOISE
 
 
-@pytest.mark.long(one_in=4)
+@pytest.mark.long(one_in=7)
 @pytest.mark.parametrize(("pod", "name"), [("A-1", FIRST), ("B-1", SECOND), ("A-2", WITHOUT)])
 @pytest.mark.parametrize(
     "disguise",
@@ -92,6 +92,7 @@ def test_a_pod_behind_nat_sends_by_its_own_class(pair: Pair) -> None:
 
 
 @pytest.mark.parametrize("disguise", [{"source": "172.16.1.2"}, {"source": "172.16.1.99"}])
+@pytest.mark.long(one_in=2)
 def test_what_a_pod_sends_from_another_address_is_dropped_at_its_port(
     pair: Pair, disguise: dict[str, Any]
 ) -> None:
@@ -188,6 +189,7 @@ def test_a_process_of_the_node_sends_by_no_pods_class(pair: Pair, spec: dict[str
     ],
     ids=lambda spec: " ".join(map(str, spec.values())),
 )
+@pytest.mark.long(one_in=4)
 def test_what_anybody_makes_a_pods_kernel_say_is_best_effort(pair: Pair, spec: dict[str, Any]) -> None:
     """But for a hundredth of the class, so that one who asks now and then is answered by it."""
     pair.node.in_pod("A-1", "sysctl", "-qw", "net.ipv4.icmp_ratelimit=0")
@@ -231,6 +233,7 @@ print(sum(map(len, iter(lambda: reading.recv(65536), b""))))
 
 @pytest.mark.parametrize("to", [HOST["two"], "fd00::2"])
 @pytest.mark.parametrize("priority", [0xC0DE0010, 0xC0DE0000])
+@pytest.mark.long(one_in=4)
 def test_nor_what_a_closed_connection_still_holds(pair: Pair, to: str, priority: int) -> None:
     """It has no owner any more, and the priority that it was given."""
     held: dict[str, int] = {}

@@ -66,6 +66,7 @@ def modes(node: Node) -> set[str]:
 
 
 @pytest.mark.parametrize("enforcement", NETWORKS)
+@pytest.mark.long(one_in=3)
 def test_pods_come_and_go(node: Node, enforcement: str) -> None:
     Pair(node)
     network = NETWORKS[enforcement]

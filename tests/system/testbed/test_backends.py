@@ -142,6 +142,7 @@ def test_a_node_has_what_somebody_would_have_made_by_hand(up: Testbed) -> None:
 
 
 @pytest.mark.parametrize(("cluster", "mtu"), [("v", 1450), ("h", 1500), ("b", 1500), ("c", 1500)])
+@pytest.mark.long(one_in=3)
 def test_a_pod_reaches_another_in_one_packet_of_its_mtu(up: Testbed, cluster: str, mtu: int) -> None:
     sender, receiver = up.pods[f"{cluster}-1"], up.pods[f"{cluster}-2"]
     (link,) = sender.run(["ip", "-j", "link", "show", "dev", "eth0"]).json()

@@ -124,6 +124,7 @@ def test_a_node_has_its_block_of_every_cluster(up: Testbed, worker: str) -> None
 
 
 @pytest.mark.parametrize("backend", HERE)
+@pytest.mark.long(one_in=3)
 def test_pods_have_addresses_of_their_nodes_blocks_and_of_that_length(up: Testbed, backend: str) -> None:
     for number in (1, 2, 3):
         pod = up.pods[f"{backend}-{number}"]
@@ -134,6 +135,7 @@ def test_pods_have_addresses_of_their_nodes_blocks_and_of_that_length(up: Testbe
 
 
 @pytest.mark.parametrize("backend", HERE)
+@pytest.mark.long(one_in=3)
 def test_pods_of_all_blocks_reach_each_other(up: Testbed, backend: str) -> None:
     pods = [up.pods[f"{backend}-{number}"] for number in (1, 2, 3)]
     for source, destination in permutations(pods, 2):

@@ -22,7 +22,7 @@ from tests.system.testbed.connected import (
 
 CASES = [
     "translate-vxlan",
-    "relay-host-gw",
+    pytest.param("relay-host-gw", marks=pytest.mark.long(one_in=0)),
     pytest.param("relay-vxlan", marks=pytest.mark.long(one_in=0)),
     pytest.param("translate-host-gw", marks=pytest.mark.long(one_in=0)),
     pytest.param("translate-bgp", marks=pytest.mark.long(one_in=0)),

@@ -218,6 +218,7 @@ def test_an_agent_divides_by_what_a_pod_is_promised_now(fabric: Testbed) -> None
 
 
 @pytest.mark.parametrize("to", [RECEIVER, "worker-01"], ids=["another", "its own"])
+@pytest.mark.long(one_in=2)
 def test_no_pod_speaks_to_an_agent(fabric: Testbed, to: str) -> None:
     pod, node = fabric.pods["promised"], fabric.nodes["worker-01"]
     (own,) = [one for one in ledger(node)["attachments"] if one["pod"] == "default/promised"]

@@ -71,7 +71,7 @@ def up(network: str) -> Iterator[Testbed]:
 
 
 @pytest.mark.parametrize("network", NETWORKS, ids=lambda name: name.rpartition("/")[2])
-@pytest.mark.long(one_in=3)
+@pytest.mark.long(one_in=6)
 def test_bytes_pass_the_queue_of_the_promised_rate(network: str) -> None:
     queue = NETWORKS[network]
     with up(network) as testbed:

@@ -85,7 +85,7 @@ def vagrant() -> str:
     return program
 
 
-@pytest.mark.long(one_in=6)
+@pytest.mark.long(one_in=16)
 @pytest.mark.parametrize("scenario", SCENARIOS, ids=lambda file: file.stem)
 def test_vagrant_takes_the_machines_of_every_scenario(scenario: Path, vagrant: str, tmp_path: Path) -> None:
     told = environment(tmp_path, scenario, VAGRANT_DEFAULT_PROVIDER="libvirt", CONCORDE_DRIVER="qemu")
@@ -105,7 +105,7 @@ def test_vagrant_refuses_a_scenario_that_there_is_not(vagrant: str, tmp_path: Pa
 
 
 @pytest.mark.parametrize("scenario", SCENARIOS, ids=lambda file: file.stem)
-@pytest.mark.long(one_in=5)
+@pytest.mark.long(one_in=12)
 def test_a_scenario_alone_makes_the_machines_that_the_provider_expects(
     scenario: Path, tmp_path: Path
 ) -> None:

@@ -119,6 +119,7 @@ def test_a_column_takes_what_the_page_says(tmp_path: Path) -> None:
     assert '"p05_bps": ' in (tmp_path / "held" / "summary.json").read_text(encoding="utf-8")
 
 
+@pytest.mark.long(one_in=0)
 def test_a_cause_takes_what_the_page_says(tmp_path: Path) -> None:
     assert sorted(CAUSE) == sorted(files("a cause of *invalid*"))
     verdict, command, *page = changed(CAUSE, tmp_path).splitlines()

@@ -39,6 +39,7 @@ def files(recording: Recording) -> dict[str, str]:
 
 
 @pytest.mark.parametrize(("name", "outcome"), [("held", "held"), ("violated", "violated"), ("udp", "held")])
+@pytest.mark.long(one_in=2)
 def test_real_recordings(recorded: Recorded, name: str, outcome: str) -> None:
     recording = recorded(name)
     before = files(recording)

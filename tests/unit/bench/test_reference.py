@@ -75,7 +75,7 @@ def test_there_are_the_recordings_that_claims_and_pages_need() -> None:
 
 @pytest.mark.usefixtures("undrawn")
 @pytest.mark.parametrize("run", RUNS)
-@pytest.mark.long(one_in=3)
+@pytest.mark.long(one_in=5)
 def test_a_reference_recording_gives_the_same_again(run: str, tmp_path: Path) -> None:
     result, row = again(run, tmp_path)
     assert result.verdict == ("violated" if run == "tenth-full-link" else "held")
@@ -96,7 +96,7 @@ def test_a_reference_recording_packed_again_is_the_same(tmp_path: Path) -> None:
 
 @pytest.mark.usefixtures("undrawn")
 @pytest.mark.parametrize("cell", CELLS)
-@pytest.mark.long(one_in=7)
+@pytest.mark.long(one_in=19)
 def test_a_case_of_a_reference_study_gives_the_same_again(cell: str, tmp_path: Path) -> None:
     result, row = again(cell, tmp_path)
     assert row == committed(cell, result.run_id)
@@ -126,7 +126,7 @@ def test_on_the_reference_matrix_full_link_only_node_keeps_the_promise() -> None
 
 
 @pytest.mark.parametrize("run", [*RUNS, *CELLS])
-@pytest.mark.long(one_in=7)
+@pytest.mark.long(one_in=23)
 def test_no_reference_recording_names_a_machine_or_a_person(run: str, tmp_path: Path) -> None:
     directory = archive.unpack(REFERENCE / run, tmp_path)
     files = [file for file in directory.rglob("*") if file.is_file()]

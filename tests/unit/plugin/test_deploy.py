@@ -236,7 +236,7 @@ def test_in_a_chain_uninstalling_leaves_the_other_network_as_it_was(chain: Insta
     assert chain.shown() == chain.before
 
 
-@pytest.mark.long(one_in=17)
+@pytest.mark.long(one_in=40)
 @pytest.mark.parametrize("killed_at", range(1, CHANGES_OF_A_CHAIN + 2))
 def test_no_half_list_is_ever_read(chain: Installation, tmp_path: Path, killed_at: int) -> None:
     """Killed at each command that changes something, while it installs and while it uninstalls."""
@@ -300,7 +300,7 @@ def killer(node: Installation, directory: Path, killed_at: int) -> dict[str, str
     }
 
 
-@pytest.mark.long(one_in=6)
+@pytest.mark.long(one_in=9)
 @pytest.mark.parametrize("killed_at", range(1, CHANGES + 2))
 def test_no_half_copied_plugin_is_ever_called(
     node: Installation, newer: Path, tmp_path: Path, killed_at: int

@@ -66,6 +66,7 @@ def test_shipped_parts_are_those_of_the_registries() -> None:
         (["bench", "--set", "settings.s"], ["settings.study.length.mtus"]),
     ],
 )
+@pytest.mark.long(one_in=3)
 def test_parts_from_outside_are_completed_with_their_settings(
     typed: list[str], become: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -110,7 +110,7 @@ LATENCY = Request(scenario="latency", overrides=("enforcement=bandwidth",))
     ("ask", "scales", "durations"),
     [
         (PAPER, [], []),
-        (THERE, [0.5, 0.2], [30, 60]),
+        pytest.param(THERE, [0.5, 0.2], [30, 60], marks=pytest.mark.long(one_in=0)),
         pytest.param(SSH, [0.5, 0.2], [30, 60], marks=pytest.mark.long(one_in=0)),
         pytest.param(PAPER, [0.5, 0.2], [30, 60], marks=pytest.mark.long(one_in=0)),
         pytest.param(LATENCY, [0.5, 0.2], [30, 60], marks=pytest.mark.long(one_in=0)),

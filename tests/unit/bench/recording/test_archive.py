@@ -148,6 +148,7 @@ def test_an_unfinished_one_no_one_and_itself_are_not_packed(held: Recording, tmp
         archive.pack(tmp_path / "empty", tmp_path / "empty")
 
 
+@pytest.mark.long(one_in=0)
 def test_figures_of_a_packed_recording_are_made_beside_the_other_runs(
     held: Recording, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

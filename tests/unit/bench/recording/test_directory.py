@@ -213,7 +213,7 @@ def refused_or_invalid(recording: Recording, path: str) -> bool:
 
 
 @pytest.mark.usefixtures("quick")
-@pytest.mark.long(one_in=23)
+@pytest.mark.long(one_in=60)
 @pytest.mark.parametrize("damage", DAMAGES)
 @pytest.mark.parametrize("path", FILES)
 @pytest.mark.parametrize("of", ["now", "before"])

@@ -264,6 +264,7 @@ def test_the_order_is_its_seeds(world: World) -> None:
 
 
 @pytest.mark.parametrize("stopped", range(1, 9))
+@pytest.mark.long(one_in=4)
 def test_interrupted_blocks_go_on_where_they_were(stopped: int, world: World, tmp_path: Path) -> None:
     visits = 0
 

@@ -95,6 +95,7 @@ def test_figure_and_page_are_functions_of_the_recordings(directory: Path) -> Non
 
 
 @pytest.mark.parametrize("sheet", [PRESETS["page"], PRESETS["column"]], ids=["page", "column"])
+@pytest.mark.long(one_in=2)
 def test_lines_have_the_colours_of_their_key_and_nothing_is_cut_off(directory: Path, sheet: Sheet) -> None:
     matrix, summaries = index.read(directory)
     runs = figure.read(directory, matrix, summaries)

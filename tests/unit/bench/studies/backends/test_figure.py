@@ -11,6 +11,7 @@ from tests.unit.bench.presentation.figures.looked_at import drawn
 
 
 @pytest.mark.parametrize("sheet", PRESETS.values(), ids=lambda one: one.name or "page")
+@pytest.mark.long(one_in=3)
 def test_nothing_is_small_or_cut_off(sheet: Sheet) -> None:
     found = read(ROOT / "reports" / "reference" / "backends")
     with drawn(lambda: figure.draw(found, sheet), sheet) as made:
