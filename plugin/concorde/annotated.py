@@ -59,6 +59,7 @@ class Watched:
         self._caches = caches
         self._say = say
         self._kept: dict[Key, Kept] = {}
+        self._nobodys: set[tuple[str, str]] = set()  # a pod's uid, and an annotation that nobody keeps
         self.owed: set[str] = set()
 
     def take_all(self, pods: Iterable[Pod]) -> None:
@@ -83,11 +84,13 @@ class Watched:
         self._kept = {entry.key: self._kept[entry.key] for entry in entries if entry.key in self._kept}
         for pod in pods:
             of = pod["metadata"]
-            for entry in ours.get(f"{of['namespace']}/{of['name']}", ()):
+            own = ours.get(f"{of['namespace']}/{of['name']}", [])
+            for entry in own:
                 problem = self._look(of, entry, heard.get(entry.key))
                 if problem and problem not in {*known, *self.owed}:
                     self._say(f"agent: {problem}; tried again")
                 self.owed |= {problem} - {""}
+            self._tell_of_nobodys(of, own)
 
     def _look(self, of: dict[str, Any], entry: Entry, heard: Heard | None) -> str:
         """Do what is to be done for an attachment; what could not be yet, in words."""
@@ -99,9 +102,8 @@ class Watched:
         if kept is None:  # it has just come, or its runtime keeps it elsewhere
             words = f"{entry.who}: no runtime's cache tells what it began with (--cache DIR)"
             return words if is_annotated or heard else ""
-        uids = {one.uid for one in self._kept.values() if one.uid and one.container == entry.container}
-        if uids - {of["uid"]}:
-            return ""  # it is of a pod that had this name before
+        if not self._is_of(entry, of["uid"]):
+            return ""
         try:
             taken, refused = heard or (_promises(pod_annotations.of(kept.document)), None)
         except CniError as error:
@@ -110,6 +112,24 @@ class Watched:
         if said == refused or (said == taken and refused is None):
             return ""
         return self._change(of, entry, said, taken)
+
+    def _tell_of_nobodys(self, of: dict[str, Any], own: list[Entry]) -> None:
+        """Refuse what is promised to an interface that the pod has not, or that keeps no promise."""
+        own = [entry for entry in own if self._is_of(entry, of["uid"])]
+        kept = [self._kept.get(entry.key) for entry in own]
+        if None in kept or not own:
+            return  # it is just being attached
+        further = {one.interface for one in kept if one is not None and one.is_further}
+        for name, interface in pod_annotations.promises(of.get("annotations") or {}).items():
+            if interface not in further and (of["uid"], name) not in self._nobodys:
+                self._nobodys.add((of["uid"], name))
+                words = f"{name}: {interface} is no further interface that keeps promises"
+                self._refuse(of, own[0], CniError(INVALID_CONFIGURATION, words))
+
+    def _is_of(self, entry: Entry, uid: str) -> bool:
+        """Whether it is of that pod, as far as a runtime tells, and not of one that had its name before."""
+        uids = {one.uid for one in self._kept.values() if one.uid and one.container == entry.container}
+        return uids <= {uid}
 
     def _known(self, key: Key) -> Kept | None:
         if key not in self._kept:

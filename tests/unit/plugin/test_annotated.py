@@ -117,6 +117,16 @@ def test_answers_are_said_to_stay_once_and_nobody_waits_for_that(agent: Agent) -
     assert agent.heard() == ({NAME: "100M", ANSWERS: "5M"}, None)
 
 
+def test_what_is_promised_to_no_interface_is_refused_once(agent: Agent) -> None:
+    other = f"{NAME}.net7"
+    assert agent.take(**{NAME: "100M", other: "1M"}) == []  # it may be just coming
+    agent.keep()
+    (message,) = agent.take(**{NAME: "100M", other: "1M"})
+    assert message.endswith(f"{other}: net7 is no further interface that keeps promises")
+    assert agent.take(**{NAME: "100M", other: "2M"}) == []
+    assert (agent.heard(), agent.watched.owed) == (None, set())
+
+
 def test_who_is_not_known_yet_is_tried_again_and_that_is_said_once(agent: Agent) -> None:
     assert (agent.take(), agent.said) == ([], [])  # nobody asks for anything
     for _ in range(2):
