@@ -188,8 +188,14 @@ def packets(rounds: int) -> None:
     bare: dict[str, list[float]] = {}
     with ExitStack() as stack:
         testbeds = {one: made(FIRST, [f"enforcement={one}", *PROMISED]) for one in ("node", "fabric")}
+        flows: dict[str, list[float]] = {name: [] for name in testbeds}
         for testbed in testbeds.values():
             stack.enter_context(testbed.running())
+        for _ in range(rounds):
+            for name, testbed in testbeds.items():
+                flows[name].append(carried(testbed.pods["A-1"], testbed.pods["A-4"]))
+        print(f"a flow with fabric: {share(flows['fabric'], flows['node']):.3f} of what it is with node")
+        for testbed in testbeds.values():
             drop = "table ip first { chain first { type filter hook prerouting priority -300; drop; }\n }\n"
             testbed.pods["A-4"].run(["nft", "-f", "-"], stdin=drop)  # nothing is answered
         for _ in range(rounds):
