@@ -181,10 +181,10 @@ def test_what_an_administrator_changes_stays_whoever_begins_anew(cluster: Cluste
     with changed_to(50_000_000):
         cluster.annotate(egress="200M")
         until(lambda: egress(node) == 200_000_000)
+    rebuilt(node)  # knows what was annotated, too
     with changed_to(60_000_000):
         cluster.annotate(egress="990M")
         assert "no room" in cluster.event()
-    rebuilt(node)  # knows what was annotated, too
     with changed_to(70_000_000):
         cluster.annotate(egress="300M")
         until(lambda: egress(node) == 300_000_000)
@@ -198,6 +198,7 @@ def test_what_an_administrator_changes_stays_whoever_begins_anew(cluster: Cluste
     is_whole()
 
 
+@pytest.mark.long(one_in=0)
 def test_who_is_killed_while_it_changes_a_promise_has_taken_the_annotation(cluster: Cluster) -> None:
     node, network = cluster.node, on_uplink()
     attach(node, "A-1", network, OF_POD + UID)
@@ -239,6 +240,7 @@ def test_where_the_api_forgot_what_has_been_since_all_pods_are_asked_for_at_once
         assert "annotations of pods" not in its.log.read_text()  # nobody has waited
 
 
+@pytest.mark.long(one_in=0)
 def test_a_pod_that_has_a_formers_name_changes_nothing_of_that(cluster: Cluster) -> None:
     """Its own is attached beside the former's, which has not ended yet."""
     node, network = cluster.node, on_uplink("100M")
