@@ -179,8 +179,7 @@ class Downlink:
     def divide(self, now: float) -> dict[Sender, dict[int, float]]:
         """Return each sender's ceilings (bits per second) by the minor numbers of its classes.
 
-        A promised class's is its guarantee at least, which need not be told once it is idle for as long as
-        what was granted before may last; best effort's a small floor.
+        Best effort's is a small floor at least, a promised class's its guarantee: what is not there has that.
         """
         self._forget(now)
         usable = self.capacity * self.margin
@@ -282,7 +281,9 @@ class Downlink:
                 known.give(of_classes[minor], now)
             sender.granted = sum(of_classes.values())
             ceilings[address] = {
-                minor: ceiling for minor, ceiling in of_classes.items() if not sender.known[minor].rests(now)
+                minor: ceiling
+                for minor, ceiling in of_classes.items()
+                if ceiling != sender.known[minor].guarantee
             }
         return ceilings
 
@@ -320,10 +321,9 @@ class _Sender:
         for minor, known in list(self.known.items()):
             if minor in claims:
                 continue
-            if now - known.active_at > REMEMBERED or len(self.known) > MOST_CLAIMS:
+            known.rest(since, now, capacity)
+            if not known.lasts(now) or len(self.known) > MOST_CLAIMS:
                 del self.known[minor]
-            else:
-                known.rest(since, now, capacity)
 
     def demands(self, start: float, now: float) -> dict[int | None, float]:
         """What of the free rate its claims could use; that of best effort has no number."""
@@ -399,9 +399,9 @@ class _Known:
         if self.awake or self.waits or self.rate:
             self.take(Claim(self.guarantee, limited=self.limited), since, now, capacity)
 
-    def rests(self, now: float) -> bool:
-        """Whether it is a promise that was idle for long: who hears nothing of it has its guarantee."""
-        return self.guarantee > 0 and not self.awake and now - self.active_at > SILENT
+    def lasts(self, now: float) -> bool:
+        """Whether what it was makes a difference yet: of a promise that sleeps nothing does."""
+        return self.awake if self.guarantee else now - self.active_at <= REMEMBERED
 
     def _stopped(self, now: float) -> bool:
         two_packets = 2 * _PACKET / self.rate if self.rate else 0.0

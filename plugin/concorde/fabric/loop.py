@@ -44,7 +44,7 @@ _ROUND = 0.020  # seconds
 _GATHERS = 20
 # What a class that is told or granted adds to a round, so that all take a twentieth of a processor at most;
 # up to the second, of which a grant lasts several (seconds).
-_EACH, _LONGEST = 0.0004, 0.1
+_EACH, _LONGEST = 0.0008, 0.1
 _LOOKS_AT_LEDGER = 0.1  # seconds
 # With nothing to tell for so long it sleeps; the ledger is looked at after such a nap (seconds).
 _ASLEEP, _NAP = 2.0, 5.0

@@ -2,7 +2,7 @@
 
 What goes to a node without a promise has a class of that node's, made when it grants something first. A
 class with a promise has its guarantee whoever grants what, and besides it the least that is granted by the
-nodes it sends to; towards what is outside the fabric, all that its pod may have.
+nodes it sends to, once it needs that; towards what is outside the fabric, all that its pod may have.
 
 Rates are bits per second of the wire.
 """
@@ -55,6 +55,11 @@ class _Class:
         slow = self.waiting > 0 and self.rate < _NEARLY * self.ceil
         self.held_back = self.held_back + 1 if slow else 0
 
+    @property
+    def needs_more(self) -> bool:
+        """Whether it could send more than its ceiling."""
+        return self.waiting > 0 or self.rate >= _NEARLY * self.ceil
+
     def rest(self, now: float) -> None:
         """It has sent nothing since, and nothing waits there."""
         self.at, self.rate, self.held_back = now, 0.0, 0
@@ -78,8 +83,9 @@ class Sending:
         self._planted = False  # the first pod's is written down before the kernel has it
         self._last: dict[int, dict[int, float]] = {}  # when a node's class sent last, by both
         self._until: dict[int, float] = {}  # how long a node's grant to its class lasts
-        # Of a promised class, by node: what that grants, and how long.
-        self._excess: dict[int, dict[int, tuple[int, float]]] = {}
+        # What a node grants to promised classes, and how long that lasts; its next grant takes its place.
+        self._excess: dict[int, dict[int, int]] = {}
+        self._ends: dict[int, float] = {}
         self._promised: dict[int, tuple[int, int]] = {}
         self.update(tree, entries, 0.0)
 
@@ -176,22 +182,22 @@ class Sending:
 
     def _claims(self, parts: Mapping[tuple[int, int], float], now: float) -> dict[int, dict[int, Claim]]:
         """Of what sends now; a node that is not sent to any more hears for a while that there is nothing."""
-        elsewhere = self._forget(now)
+        unsettled = self._forget(now)
         claims: dict[int, dict[int, Claim]] = {node: {} for node in self._last}
         for (node, minor), part in parts.items():
             its = self._seen.get(minor)
             if its is None or not part * (its.rate + its.waiting):
                 continue
             known = self._last.setdefault(node, {})
-            if minor not in known:
-                elsewhere.add(minor)
+            if minor not in known or its.needs_more:
+                unsettled.add(minor)
             known[minor] = now
             claim = self._claim(node, minor, part)
             # A node that has a class hears of that alone, whatever went there before, or without it.
             name = self._tree.peers.get(node, minor) if minor == htb.SAFE else minor
             of_node = claims.setdefault(node, {})
             of_node[name] = _together(of_node[name], claim) if name in of_node else claim
-        for minor in elsewhere & self._promised.keys() & self._seen.keys():
+        for minor in unsettled:
             self._settle(minor, now)
         return claims
 
@@ -216,22 +222,19 @@ class Sending:
 
     def _is_held_elsewhere(self, node: int, minor: int) -> bool:
         """Whether another node grants a class less than this one does."""
-        its = self._excess.get(minor, {})
-        own = its.get(node) if len(its) > 1 else None
-        return own is not None and any(ceil < own[0] * (1 - _SAME) for ceil, _ in its.values())
+        grants = self._grants(minor)
+        return min(grants.values(), default=0) < grants.get(node, 0) * (1 - _SAME)
 
     def obey(self, node: int, ceilings: Mapping[int, float], lasts: float, now: float) -> None:
         """Do what a node grants, for so many seconds. Raises CniError, tools.CommandError and OSError."""
+        excess = {minor: int(rate) for minor, rate in ceilings.items() if minor in self._promised}
+        before = self._excess.get(node, {})
+        self._excess[node], self._ends[node] = excess, now + lasts
+        for minor in {minor for minor, _ in before.items() ^ excess.items()}:
+            self._settle(minor, now)
         unpromised = self._tree.peers.get(node, htb.SAFE)
-        for minor, rate in ceilings.items():
-            if minor == unpromised:
-                self._lead(node, int(rate), lasts, now)
-            elif minor in self._promised:
-                its = self._excess.setdefault(minor, {})
-                before, until = its.get(node, (-1, 0.0))
-                its[node] = int(rate), now + lasts
-                if before != int(rate) or until <= now:
-                    self._settle(minor, now)
+        if unpromised in ceilings:
+            self._lead(node, int(ceilings[unpromised]), lasts, now)
 
     def _lead(self, node: int, ceil: int, lasts: float, now: float) -> None:
         minor = self._tree.peers.get(node)
@@ -254,16 +257,24 @@ class Sending:
                 batches.run("tc", htb.add_class(self._tree, minor, 0, fair=is_fair(self._tree)))
         return minor
 
+    def _grants(self, minor: int) -> dict[int, int]:
+        """What each node that a promised class sends to grants it: who says nothing of it, its guarantee."""
+        guarantee, _ = self._promised[minor]
+        nodes = [node for node, known in self._last.items() if minor in known]
+        return {node: self._excess.get(node, {}).get(minor, guarantee) for node in nodes}
+
     def _settle(self, minor: int, now: float) -> None:
-        """Give a promised class what the nodes it sends to grant, but its guarantee at least."""
+        """Give a promised class what the nodes it sends to grant, but its guarantee at least.
+
+        It has more only once it needs that: most promises are never used up, and a change is dear.
+        """
+        its = self._seen.get(minor)
+        if its is None or minor not in self._promised:
+            return  # it has not sent yet, or its pod has gone
         guarantee, most = self._promised[minor]
-        to = [node for node, known in self._last.items() if minor in known]
-        grants = self._excess.get(minor, {})
-        ceil = most if to else guarantee
-        for node in to:
-            granted, until = grants.get(node, (guarantee, 0.0))
-            ceil = min(ceil, granted if until > now else guarantee)
-        self._set(minor, guarantee, min(most, max(ceil, guarantee)), now)
+        ceil = min(most, max(guarantee, min(self._grants(minor).values(), default=guarantee)))
+        if its.needs_more or ceil < its.ceil:
+            self._set(minor, guarantee, ceil, now)
 
     def _set(self, minor: int, rate: int, ceil: int, now: float) -> None:
         known = self._seen.get(minor)
@@ -280,13 +291,9 @@ class Sending:
 
     def expire(self, now: float) -> None:
         """Take back from promised classes what nobody grants any more. Raises OSError."""
-        for minor, grants in list(self._excess.items()):
-            over = [node for node, (_, until) in grants.items() if until <= now]
-            for node in over:
-                del grants[node]
-            if not grants:
-                del self._excess[minor]
-            if over and minor in self._promised:
+        for node in [node for node, ends in self._ends.items() if ends <= now]:
+            del self._ends[node]
+            for minor in self._excess.pop(node):
                 self._settle(minor, now)
 
     def class_of(self, node: int, now: float) -> int | None:

@@ -123,7 +123,8 @@ class Fabric:
 
     def _round(self) -> None:
         for (sender, minor), one in self.classes.items():
-            one.ceiling = self._pending.get(sender, {}).get(minor, one.ceiling)
+            if sender in self._pending:
+                one.ceiling = self._pending[sender].get(minor, one.guarantee or one.ceiling)
         claims: dict[str, dict[int, Claim]] = {}
         for (sender, minor), one in self.classes.items():
             if one.reports:

@@ -248,9 +248,8 @@ def test_what_went_quiet_is_remembered_for_a_second() -> None:
 
 def test_a_class_that_is_no_longer_named_is_idle_and_then_forgotten() -> None:
     link = Downlink(GBIT)
-    told(link, 0.0, a={1: hungry(), 16: hungry(100e6)})
-    quiet = told(link, 0.2, a={1: hungry()})
-    assert quiet["a"][16] == 100e6
+    told(link, 0.0, a={1: hungry(), 2: hungry(), 16: hungry(100e6)})
+    assert told(link, 0.2, a={1: hungry()})["a"].keys() == {1, 2}
     assert link.reserved == 0
     assert told(link, 1.2, a={1: hungry()})["a"].keys() == {1}
 
@@ -328,15 +327,18 @@ def test_rounds_are_short_while_a_promise_wakes_on_a_full_link(others: float, hu
     assert not Downlink(GBIT).hurries(1.0)
 
 
-def test_a_promise_that_is_idle_for_long_is_not_told_again_what_it_has_anyway() -> None:
+@pytest.mark.parametrize("quiet", [{16: Claim(100e6), 1: hungry()}, {1: hungry()}], ids=["idle", "not named"])
+def test_a_promise_that_sleeps_is_not_told_what_it_has_anyway(quiet: dict[int, Claim]) -> None:
     link = Downlink(GBIT)
-    idle = {16: Claim(100e6), 1: hungry()}
-    assert told(link, 1.0, a={16: hungry(100e6), 1: hungry()})["a"][16] > 100e6
-    heard = [told(link, 1.0 + at * 0.05, a=idle)["a"].get(16) for at in range(1, 14)]
-    # What was granted before may last for 0.3 s, and this takes its place.
-    assert heard[2:5] == [100e6] * 3
-    assert heard[7:] == [None] * 6
-    assert told(link, 2.0, a={16: hungry(100e6), 1: hungry()})["a"].keys() == {16, 1}
+    busy = {16: hungry(100e6), 1: hungry()}
+    assert told(link, 1.0, a=busy)["a"][16] > 100e6
+    assert told(link, 1.15, a=quiet)["a"].keys() == {1}
+    assert told(link, 1.17, a=busy)["a"].keys() == {16, 1}
+
+
+def test_where_nothing_is_free_no_promise_is_told_what_it_has_anyway() -> None:
+    full = {number: hungry(100e6) for number in range(16, 26)}
+    assert told(Downlink(GBIT, promised=GBIT), 1.0, a=full)["a"] == {}
 
 
 def test_it_is_told_when_a_promise_wakes_and_not_when_anything_else_does() -> None:

@@ -122,20 +122,48 @@ def test_what_a_class_sends_is_its_rate_after_a_rest_too(its: sending.Sending) -
     assert its._seen[MINOR].rate == pytest.approx(2500 * 8 / 0.02)
 
 
-def test_who_sends_to_a_node_that_grants_nothing_has_its_guarantee_at_once(its: sending.Sending) -> None:
+def test_a_promise_has_more_once_it_needs_that(its: sending.Sending) -> None:
     for now, sent in ((1.0, 1000), (1.02, 2000)):
         sends(its, now, sent=sent)
     its.obey(NODE, {MINOR: 300_000_000}, 0.4, 1.03)
+    assert not told(its)
+    sends(its, 1.04, sent=3000, waiting=500)
     assert told(its)[-1][2] == 300_000_000
+    its.obey(NODE, {MINOR: 200_000_000}, 0.4, 1.05)
+    assert told(its)[-1][2] == 200_000_000
+
+
+def test_who_sends_about_as_much_as_it_may_needs_more(its: sending.Sending) -> None:
+    its.obey(NODE, {MINOR: 300_000_000}, 0.4, 1.0)
+    for now, sent in ((1.0, 1000), (1.02, 1000 + 90_000_000 // 8 // 50)):
+        sends(its, now, sent=sent)
+    assert told(its)[-1][2] == 300_000_000
+
+
+def test_what_a_node_grants_next_takes_the_place_of_all_that_it_granted(its: sending.Sending) -> None:
+    granted(its)
+    its.obey(NODE, {}, 0.4, 1.05)
+    wire = TREE.on_wire(100_000_000)
+    assert told(its)[-1] == (MINOR, wire, wire // 8 * 8)
+
+
+def test_who_sends_to_a_node_that_grants_nothing_has_its_guarantee_at_once(its: sending.Sending) -> None:
+    granted(its)
     sends(its, 1.04, sent=3000, to=NODE + 1)
     wire = TREE.on_wire(100_000_000)
     assert told(its)[-1] == (MINOR, wire, wire // 8 * 8)
 
 
-def test_the_same_grant_again_lasts_longer_and_changes_nothing(its: sending.Sending) -> None:
+def granted(its: sending.Sending) -> None:
+    """The pod waits, and has been given more than its promise."""
     for now, sent in ((1.0, 1000), (1.02, 2000)):
-        sends(its, now, sent=sent)
+        sends(its, now, sent=sent, waiting=500)
     its.obey(NODE, {MINOR: 300_000_000}, 0.4, 1.03)
+    assert told(its)[-1][2] == 300_000_000
+
+
+def test_the_same_grant_again_lasts_longer_and_changes_nothing(its: sending.Sending) -> None:
+    granted(its)
     before = list(told(its))
     its.obey(NODE, {MINOR: 300_000_000}, 0.4, 1.3)
     its.expire(1.5)
@@ -148,7 +176,8 @@ def test_the_same_grant_again_lasts_longer_and_changes_nothing(its: sending.Send
 def test_a_changed_promise_is_set_though_the_agent_believed_to_know_the_class(
     its: sending.Sending, rate: int
 ) -> None:
-    its.obey(NODE, {MINOR: 300_000_000}, 0.4, 1.0)
+    granted(its)
+    its.obey(NODE, {}, 0.4, 1.05)
     its.update(TREE, promised(rate), 1.1)
 
     wire = TREE.on_wire(rate)
@@ -156,7 +185,7 @@ def test_a_changed_promise_is_set_though_the_agent_believed_to_know_the_class(
 
 
 def test_a_promise_that_is_as_before_is_left_as_it_is(its: sending.Sending) -> None:
-    its.obey(NODE, {MINOR: 300_000_000}, 0.4, 1.0)
+    granted(its)
     before = list(told(its))
     its.update(TREE, promised(100_000_000), 1.1)
 
