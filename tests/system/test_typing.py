@@ -141,7 +141,7 @@ def test_paths_are_the_typist_s(elsewhere: Typist) -> None:
     assert elsewhere.types("invokew bench broken.yaml").complained.startswith("broken.yaml: nodes: ")
 
 
-@pytest.mark.long(one_in=2)
+@pytest.mark.long(one_in=0)
 def test_so_is_where_recordings_are(elsewhere: Typist) -> None:
     assert (
         elsewhere.types("invokew figures latest").complained

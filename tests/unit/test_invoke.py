@@ -108,6 +108,7 @@ def test_what_is_expected_of_it_is_what_it_is_for() -> None:
     assert "'a b' is not a valid name" in expected("up", "--name", "a b")[2]
 
 
+@pytest.mark.long(one_in=0)
 def test_from_below_the_project_s_directory(only_invoke: dict[str, str]) -> None:
     """Where paths are relative to, as everywhere."""
     assert ending([*OUTSIDE, "bench", "first-run.md", "--dry"], only_invoke, ROOT / "docs" / "tutorial")[

@@ -29,7 +29,7 @@ def test_each_way_brings_all_that_is_sent(names: tuple[str, ...]) -> None:
         assert sum(visit.offered.packets) > 0
 
 
-@pytest.mark.long(one_in=3)
+@pytest.mark.long(one_in=0)
 def test_a_relay_is_a_process_for_each_handler_and_a_translation_is_none() -> None:
     with ground(ways.many_handlers()) as testbed:
         found = {(one.way, one.handlers): one.held for one in measuring.at_rest(testbed)}

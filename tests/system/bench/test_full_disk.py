@@ -51,6 +51,7 @@ def test_a_run_that_finds_no_room_fails_and_is_never_whole(size: str, tmp_path: 
     assert "Traceback" not in done.stderr
 
 
+@pytest.mark.long(one_in=0)
 def test_figures_that_find_no_room_leave_what_was_there(tmp_path: Path) -> None:
     held, disk = tmp_path / "held", tmp_path / "disk"
     shutil.copytree(HELD, held)

@@ -38,6 +38,7 @@ def run(reports: Path) -> Recording:
     return experiment.run(asked, requests.read(asked), display)
 
 
+@pytest.mark.long(one_in=0)
 def test_exchanges_are_timed_beside_a_flow(tmp_path: Path) -> None:
     recording = run(tmp_path)
     readings = samples.read(recording, recording.scenario(), recording.run_record())

@@ -16,7 +16,7 @@ from bench.studies.services import study
 from bench.studies.services.index import read
 
 
-@pytest.mark.long(one_in=2)
+@pytest.mark.long(one_in=0)
 @pytest.mark.parametrize(("case", "changes"), [("switched", 1), ("restart", 12)])
 def test_what_happens_to_a_service_keeps_nobody_from_counting(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, case: str, changes: int

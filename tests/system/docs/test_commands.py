@@ -26,6 +26,7 @@ LINES = sorted(
 
 
 @pytest.mark.parametrize("place", places(""))
+@pytest.mark.long(one_in=2)
 def test_what_takes_seconds_does_what_the_page_says(place: str, project: Path) -> None:
     run([BLOCKS[place]], project)
 

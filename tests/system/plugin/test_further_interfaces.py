@@ -47,6 +47,7 @@ def named(*kinds: str) -> list[Document]:
     return [one if isinstance(one, dict) else {"name": one} for one in given]
 
 
+@pytest.mark.long(one_in=0)
 def test_the_cluster_stays_reachable_by_eth0_whatever_a_delegate_s_routes_say(lab: Lab) -> None:
     previous = lab.first("A-1")
     address = previous["ips"][0]["address"].partition("/")[0]
@@ -116,6 +117,7 @@ def test_what_was_attached_is_undone_when_one_fails(lab: Lab) -> None:
     assert lab.left() == before
 
 
+@pytest.mark.long(one_in=0)
 def test_del_without_a_record_takes_away_what_is_known_otherwise(lab: Lab) -> None:
     previous = lab.first("A-1")
     before = lab.left()

@@ -25,6 +25,7 @@ def judged(plugin: Path, asked: list[Chain]) -> None:
     assert not {chain: outcome for chain, outcome in found.items() if outcome.startswith("FAILS")}
 
 
+@pytest.mark.long(one_in=0)
 def test_what_bandwidth_redirects_passes_no_guard(plugin: Path) -> None:
     judged(plugin, [Chain(("ptp", "portmap", CONCORDE, "bandwidth both"), "node")])
 

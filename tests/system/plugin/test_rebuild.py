@@ -247,6 +247,7 @@ def test_what_cannot_be_read_is_told(node: Node) -> None:
     assert "other" not in words
 
 
+@pytest.mark.long(one_in=0)
 def test_a_bit_of_the_tree_is_mended_by_what_all_networks_say(node: Node) -> None:
     configuration = on_uplink("100M")
     result = attach(node, "A-1", configuration)
@@ -260,6 +261,7 @@ def test_a_bit_of_the_tree_is_mended_by_what_all_networks_say(node: Node) -> Non
     assert node.call("CHECK", "A-1", {**configuration, "prevResult": result}) == {}
 
 
+@pytest.mark.long(one_in=0)
 def test_two_that_a_map_gives_one_class_get_one_each(node: Node) -> None:
     """So it is when the first one's row was lost, and the second got its number."""
     configurations = {"A-1": on_uplink("100M"), "A-2": on_uplink("50M")}

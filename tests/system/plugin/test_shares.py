@@ -180,6 +180,7 @@ def test_a_pod_takes_its_share_of_the_connections_that_are_tracked(node: Node, n
     assert dropped(node, NEIGHBOUR) == 0
 
 
+@pytest.mark.long(one_in=0)
 def test_what_is_not_tracked_is_no_connection_of_a_pods(node: Node) -> None:
     track(node)
     assert node.call("STATUS", "", on_uplink()) == {}
@@ -190,6 +191,7 @@ def test_what_is_not_tracked_is_no_connection_of_a_pods(node: Node) -> None:
     assert dropped(node, ATTACKER) < 100  # what its kernel says of its own is dropped at any time
 
 
+@pytest.mark.long(one_in=0)
 def test_of_connections_that_stay_a_pod_has_its_share_too_and_who_gets_its_address_begins_anew(
     node: Node,
 ) -> None:
@@ -261,6 +263,7 @@ def test_a_pod_takes_its_share_of_what_waits_for_its_rest(node: Node, pod: str, 
     assert put_together(node) == before + 1
 
 
+@pytest.mark.long(one_in=0)
 def test_where_connections_are_tracked_all_fragments_wait_and_count(node: Node) -> None:
     to = {"source": OWN[ATTACKER], "fragments": FRAGMENTS}
     hoard(node, ATTACKER, [HOST["two"]], **to)

@@ -93,6 +93,7 @@ class Flannel:
 
 
 @needs_reference
+@pytest.mark.long(one_in=0)
 def test_pods_that_run_keep_their_network_where_another_bridge_has_the_subnet(node: Node) -> None:
     """The shipped manifest on a node of flannel's own network."""
     flannel = Flannel(node)
@@ -130,6 +131,7 @@ def test_so_do_pods_that_are_routed_to(node: Node) -> None:
     flannel.reaches("F-1", second)
 
 
+@pytest.mark.long(one_in=0)
 def test_an_empty_bridge_that_was_left_over_is_in_the_way(node: Node) -> None:
     lines(node, "link add cni0 type bridge", "addr add 172.16.1.1/24 dev cni0", "link set cni0 up")
     refused(node, network(), "cni0 has 172.16.1.1/24")

@@ -81,6 +81,7 @@ def test_declared_ports_lead_to_the_device_and_nothing_else_does(lab: Lab) -> No
     assert (before[2], lab.left()[2]) == (True, False)
 
 
+@pytest.mark.long(one_in=0)
 def test_a_list_that_pods_name_changes_while_they_run(lab: Lab) -> None:
     previous = lab.first("proxy")
     assert lab.call("ADD", "proxy", "bridge-conf", previous, "@cam")["code"] == 11
@@ -97,6 +98,7 @@ def test_a_list_that_pods_name_changes_while_they_run(lab: Lab) -> None:
     assert not lab.left()[2]
 
 
+@pytest.mark.long(one_in=0)
 def test_a_pod_that_relays_gets_no_farther_than_it_says(lab: Lab) -> None:
     lab.node.run("ip", "-batch", "-", stdin=YARD)
     previous, declared = lab.first("relay"), json.dumps([{"port": 8554, "address": DEVICE}])

@@ -195,6 +195,7 @@ def changed(node: Node, change: list[str], back: list[str]) -> Iterator[None]:
         node.run(back)
 
 
+@pytest.mark.long(one_in=0)
 def test_a_check_finds_a_route_and_a_forwarding_entry_that_are_gone(up: Testbed) -> None:
     assert up.check() == []
     node, route = up.nodes["worker-01"], ["172.17.2.0/24", "via", "192.168.56.13", "dev", "eth0"]

@@ -130,6 +130,7 @@ def test_what_is_routed_is_of_the_node_that_routed_it() -> None:
         assert told["downlink"]["foreign"] < 400_000  # of the 3.4 Mbit/s that come from a pod's address
 
 
+@pytest.mark.long(one_in=0)
 def test_a_ceiling_that_nobody_could_grant_is_said_and_repaired(fabric: Testbed) -> None:
     node = fabric.nodes["worker-01"]
     shown = node.run(["tc", "class", "show", "dev", "eth0", "classid", "c0de:10"]).stdout.split()
@@ -192,6 +193,7 @@ def test_without_tables_what_goes_to_a_node_is_at_the_safe_rate_until_somebody_m
     assert fabric.check() == []
 
 
+@pytest.mark.long(one_in=0)
 def test_a_tree_of_the_version_before_gets_what_knows_nodes_by_their_addresses(fabric: Testbed) -> None:
     node = fabric.nodes["worker-01"]
     node.run(["tc", "filter", "delete", "dev", "eth0", "parent", "c0de:", "protocol", "ip", "pref", "2"])

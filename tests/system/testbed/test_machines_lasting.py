@@ -94,6 +94,7 @@ def fake(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Fake]:
         yield Fake(there, directory)
 
 
+@pytest.mark.long(one_in=0)
 def test_from_up_to_down(fake: Fake) -> None:
     before = fake.there.state()
     up = fake.invoke("up", "--provider", "vagrant", "--scenario", "kubernetes")

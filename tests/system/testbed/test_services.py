@@ -102,6 +102,7 @@ def endpoints(testbed: Testbed, node: str, cluster: str) -> set[str]:
     return testbed.service_endpoints()[cluster, node]
 
 
+@pytest.mark.long(one_in=0)
 def test_a_recording_says_where_services_are_and_who_serves_them(testbed: Testbed) -> None:
     programs = {
         f"services' proxy of cluster {one}": [f"master-0{at}", *WORKERS] for at, one in ((1, "a"), (2, "b"))
@@ -199,6 +200,7 @@ def test_a_proxy_that_ended_and_rules_that_went_are_faults(testbed: Testbed) -> 
     until(lambda: testbed.check() == [])
 
 
+@pytest.mark.long(one_in=0)
 def test_names_that_nobody_says_any_more_are_a_fault(named: Testbed) -> None:
     server = program(named, "names of cluster b", "worker-02")
     server.kill()

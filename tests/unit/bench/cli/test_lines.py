@@ -40,6 +40,7 @@ def _short(text: str, cwd: Path) -> str:
 
 
 @pytest.mark.parametrize("line", LINES)
+@pytest.mark.long(one_in=3)
 def test_a_line_is_answered_as_before(line: str, tmp_path: Path) -> None:
     assert answer(line, tmp_path) == LINES[line]
 

@@ -110,6 +110,7 @@ def test_what_is_packed_is_what_a_run_leaves_and_its_summary(held: Recording, tm
 
 
 @pytest.mark.usefixtures("undrawn")
+@pytest.mark.long(one_in=0)
 def test_digests_agree_with_files_that_have_lost_a_name(held: Recording, tmp_path: Path) -> None:
     archive.pack(held.directory, tmp_path / "to")
     unpacked = Recording(archive.unpack(tmp_path / "to", tmp_path / "reports"))

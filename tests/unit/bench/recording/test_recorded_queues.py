@@ -67,6 +67,7 @@ def test_readings_of_nothing_are_another_rules() -> None:
         load(CONTMEC, ["flows=[]", "measurement.queues=0.1"])
 
 
+@pytest.mark.long(one_in=0)
 def test_real_readings_are_within_what_they_were_taken_to_be_at_most(tmp_path: Path) -> None:
     found = archive.packed_recordings(ROOT / "reports" / "promise" / "node-cni")
     (files,) = (files for name, files in found.items() if name.endswith("full-10-node"))

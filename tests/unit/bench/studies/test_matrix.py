@@ -86,6 +86,7 @@ def test_a_plan_with_a_fault_of_its_own_is_refused() -> None:
         STUDY.cases(asked("hope"))
 
 
+@pytest.mark.long(one_in=0)
 def test_figure_and_page_are_functions_of_the_recordings(directory: Path) -> None:
     made = ["figures/matrix.svg", "figures/matrix.pdf", "figures/matrix.png", "matrix.html"]
     STUDY.analyse(directory)
@@ -229,6 +230,7 @@ def test_of_several_repetitions_the_table_has_intervals(repeated: Path) -> None:
     assert all(len(line) <= 80 for line in lines)
 
 
+@pytest.mark.long(one_in=0)
 def test_of_several_repetitions_figure_and_page_have_intervals_and_the_order(repeated: Path) -> None:
     STUDY.analyse(repeated)
     page = (repeated / "matrix.html").read_text()

@@ -197,6 +197,7 @@ def test_an_unknown_place_is_bad_input() -> None:
         PlacesStudy().cases(StudyRequest(study="places", choices={"place": ("moon",)}))
 
 
+@pytest.mark.long(one_in=0)
 def test_a_study_from_before_is_still_drawn_again(
     recorded: Callable[[str], Recording], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -243,7 +243,7 @@ STUDIES: list[tuple[str, Damage, str, str]] = [
 ]
 
 
-@pytest.mark.long(one_in=3)
+@pytest.mark.long(one_in=9)
 @pytest.mark.parametrize(("path", "damage", "words", "remedy"), STUDIES)
 def test_a_study_of_what_cannot_be_read_is_refused(
     path: str, damage: Damage, words: str, remedy: str, matrix: Path, capsys: pytest.CaptureFixture[str]

@@ -164,6 +164,7 @@ def test_a_slow_path_that_is_planted_is_seen(directory: Path, tmp_path: Path) ->
     assert slower.median == pytest.approx(0.9)
 
 
+@pytest.mark.long(one_in=0)
 def test_the_same_files_give_the_same_bytes(directory: Path) -> None:
     drawn = Made().figures(directory, PAGE)
     outputs = {**figure_files(drawn, PAGE), **Made().outputs(directory, drawn)}

@@ -222,6 +222,7 @@ def test_the_report_says_what_where_and_how_to_do_it_again(study: Path) -> None:
     assert "A ceiling says that a pod never gets more" in page
 
 
+@pytest.mark.long(one_in=0)
 def test_a_packed_study_gives_the_same_report(study: Path, tmp_path: Path) -> None:
     STUDY.analyse(study)
     packed = tmp_path / "kept" / "node"

@@ -246,6 +246,7 @@ def test_summaries_are_those_of_a_whole_analysis(tmp_path: Path) -> None:
     assert told[-1] == (1, 1)
 
 
+@pytest.mark.long(one_in=0)
 def test_figures_of_other_sizes_are_beside_those_that_are_always_there(
     recorded: Callable[[str], Recording], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -163,6 +163,7 @@ def test_claims_that_are_confirmed_lead_to_what_has_not_been_tried(
 
 
 @pytest.mark.usefixtures("made_here")
+@pytest.mark.long(one_in=0)
 def test_what_is_not_recorded_yet_is_said_with_the_reason(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
@@ -181,6 +182,7 @@ def test_what_is_not_recorded_yet_is_said_with_the_reason(
 
 
 @pytest.mark.usefixtures("made_here")
+@pytest.mark.long(one_in=0)
 def test_a_run_of_several_is_meant_by_its_number(tmp_path: Path) -> None:
     other = CONTMEC.model_copy(update={"run": 1})
     with pytest.raises(LookupError, match="there is no run of 'contmec' with enforcement 'pod'"):
