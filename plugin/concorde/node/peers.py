@@ -8,7 +8,7 @@ the message's priority says the class. No transaction is needed for that, which 
 
 What waits for a grant is counted in `asked`, what promised classes send in `sent`, and what came in
 `came`, by the node that the packets name, or 0.0.0.0, and by the frame's hardware address, by which it is
-found who routed them here (`concorde.fabric.arrivals`); all for a second.
+found who routed them here (`concorde.fabric.arrivals`); all for a second at most.
 
 It comes after the chains that give pods' packets their classes (`marks`), which an encapsulated packet keeps.
 Without it the tree gives what is addressed to a node the safe rate (`htb.filters`); it knows no next hops.
@@ -38,6 +38,8 @@ SETS = {
 LEARNED = frozenset(SETS)
 # How long what goes to a node keeps its class without another message to it (milliseconds).
 LEASE = 400
+# What promised classes count is kept no longer than a few rounds, each of which reads all of it.
+_KEPT = "timeout 300ms"
 _AGENTS = "type filter hook output priority 60"
 _LEAVING = "type filter hook postrouting priority 60"
 # After fragments are put together, and before anything else looks (NF_IP_PRI_RAW is -300).
@@ -95,7 +97,7 @@ def _classes(node: str) -> list[Rule]:
     return [
         (f"meta priority {handle(CONTROL)} return", "control traffic"),
         (f"limit rate {_LOGGED}/second burst 1 packets log group {LOG_GROUP}", "it wakes the agent"),
-        (f"{promised} update @{SENT} {{ {node} . meta priority }} return", "promised"),
+        (f"{promised} update @{SENT} {{ {node} . meta priority {_KEPT} }} return", "promised"),
         (f"meta priority set {node} map @{PEERS} return", "granted"),
         (f"meta priority set {handle(SAFE)} update @{ASKED} {{ {node} }}", "not granted"),
     ]
