@@ -42,9 +42,9 @@ _ROUND = 0.020  # seconds
 # After it heard messages it lets others gather, for waking costs more than reading: for 2 ms where the next
 # round or glance is 10 ms away, and the longer that is, the more so (of its square in seconds).
 _GATHERS = 20
-# What a class that is told or granted adds to a round, so that all take a twentieth of a processor at most;
-# up to the second, of which a grant lasts several (seconds).
-_EACH, _LONGEST = 0.0008, 0.1
+# What a class that is told or granted adds to a round, and one that sent within the last second, so that all
+# take a twentieth of a processor at most; up to the second, of which a grant lasts several (seconds).
+_EACH, _REMEMBERED, _LONGEST = 0.0004, 0.0002, 0.1
 _LOOKS_AT_LEDGER = 0.1  # seconds
 # With nothing to tell for so long it sleeps; the ledger is looked at after such a nap (seconds).
 _ASLEEP, _NAP = 2.0, 5.0
@@ -239,7 +239,7 @@ class Node:
             for node in {*told, *self._granted}:
                 self._tell(node, node in told, node in self._granted, now)
         self._sending.expire(now)
-        until_next = half_a_round(self._reported, self._granted)
+        until_next = half_a_round(self._reported, self._granted, self._sending.remembered)
         if looks:
             self._look_at = now + 1.5 * until_next
         if now - self._active_at > _ASLEEP and self._downlink.asleep(now):
@@ -343,10 +343,12 @@ class Node:
         }
 
 
-def half_a_round(told: Mapping[int, Mapping[int, Any]], granted: Mapping[str, Mapping[int, Any]]) -> float:
+def half_a_round(
+    told: Mapping[int, Mapping[int, Any]], granted: Mapping[str, Mapping[int, Any]], remembered: int
+) -> float:
     """How long half a round is with so many classes (seconds)."""
-    classes = sum(map(len, (*told.values(), *granted.values())))
-    return min(max(_ROUND, classes * _EACH), _LONGEST) / 2
+    work = sum(map(len, (*told.values(), *granted.values()))) * _EACH + remembered * _REMEMBERED
+    return min(max(_ROUND, work), _LONGEST) / 2
 
 
 def _whole(granted: dict[str, dict[int, float]]) -> dict[str, dict[str, int]]:

@@ -117,6 +117,11 @@ class Sending:
         self._classes.close()
         self._counters.close()
 
+    @property
+    def remembered(self) -> int:
+        """How many classes sent within the last second: each is counted, and looked at, for so long."""
+        return sum(map(len, self._last.values()))
+
     def look(self, now: float) -> dict[int, dict[int, Claim]]:
         """What each node is to hear: a claim for each class that sends there. Raises OSError."""
         sent = self._counted(peers.SENT, kernel.node_and_class)
