@@ -70,6 +70,7 @@ def test_a_class_is_changed_where_it_is_and_everybody_knows_it(pair: Pair) -> No
     assert promised(pair)["A-1"] == 100_000_000
 
 
+@pytest.mark.long(one_in=0)
 def test_what_waits_in_the_class_meanwhile_is_not_lost(pair: Pair) -> None:
     """Half of it passes at once, as the class's burst; the rest takes a second."""
     attach(pair.node, "A-1", on_uplink("100k", capacity="400k"))

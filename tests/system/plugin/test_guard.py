@@ -67,7 +67,7 @@ TAMPERING = {
     ("enforcement", "tampering", "message"),
     [(("pod", "none")[at % 2], *both) for at, both in enumerate(TAMPERING.items())],
 )
-@pytest.mark.long(one_in=5)
+@pytest.mark.long(one_in=10)
 def test_the_guard_is_kept_without_a_guarantee_too(
     node: Node, enforcement: str, tampering: str, message: str
 ) -> None:

@@ -162,6 +162,7 @@ def test_a_change_leaves_what_add_would_have_made(member: Node) -> None:
     )
 
 
+@pytest.mark.long(one_in=0)
 def test_everybody_knows_what_was_changed_and_the_next_pod_does_not(member: Node) -> None:
     configuration = receiving("300M")
     result = attach(member, "A-1", configuration)

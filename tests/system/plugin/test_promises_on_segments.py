@@ -141,6 +141,7 @@ def test_what_does_not_fit_on_the_segment_is_refused_until_there_is_room(lab: La
     assert "differs from the one that the guarantees of yard" in add(lab, "A-2", "1M")["msg"]
 
 
+@pytest.mark.long(one_in=0)
 def test_a_promise_that_nobody_would_keep_is_refused(lab: Lab) -> None:
     macvlan = {**MACVLAN, "ipam": {"type": "static", "addresses": [{"address": "172.17.16.9/24"}]}}
     lab.define("passing", {"cniVersion": "1.0.0", "plugins": [macvlan, {**ON_SEGMENT, "mtu": 1500}]})

@@ -61,6 +61,7 @@ def test_each_python_runs_all_verbs(minor: int, tmp_path: Path) -> None:
         require_all_verbs(node)
 
 
+@pytest.mark.long(one_in=0)
 def test_a_python_whose_own_modules_are_others_runs_all_verbs(plugin: Path, tmp_path: Path) -> None:
     wrapped = tmp_path / "concorde"
     wrapped.write_text(f'#!/bin/sh\nexec /usr/bin/python3 -IS "{without_own.__file__}" "{plugin}" "$@"\n')

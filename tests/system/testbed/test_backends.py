@@ -195,7 +195,6 @@ def changed(node: Node, change: list[str], back: list[str]) -> Iterator[None]:
         node.run(back)
 
 
-@pytest.mark.long(one_in=0)
 def test_a_check_finds_a_route_and_a_forwarding_entry_that_are_gone(up: Testbed) -> None:
     assert up.check() == []
     node, route = up.nodes["worker-01"], ["172.17.2.0/24", "via", "192.168.56.13", "dev", "eth0"]
@@ -213,6 +212,7 @@ def test_a_check_finds_a_route_and_a_forwarding_entry_that_are_gone(up: Testbed)
     assert up.check() == []
 
 
+@pytest.mark.long(one_in=0)
 def test_a_bird_that_is_killed_is_found_and_takes_only_its_own_clusters_routes_along(up: Testbed) -> None:
     node, other = up.nodes["worker-02"], up.nodes["worker-01"]
     before = routes(other, "102"), routes(node, "102")

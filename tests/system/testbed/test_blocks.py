@@ -190,6 +190,7 @@ def settle(up: Testbed, addressing: Addressing, backends: list[str]) -> list[str
     return [one for one in problems if "birdc" not in one]  # who waits has a BIRD only afterwards
 
 
+@pytest.mark.long(one_in=0)
 def test_who_waited_joins_and_leaves_by_what_plans_say(up: Testbed) -> None:
     # Resolvers of vxlan-miss tell each other by an API what they do: tests/e2e/test_blocks.py.
     backends = [name for name in HERE if name != "vxlan-miss"]

@@ -204,6 +204,7 @@ def test_a_tree_of_the_version_before_gets_what_knows_nodes_by_their_addresses(f
     assert fabric.check() == []
 
 
+@pytest.mark.long(one_in=0)
 def test_an_agent_divides_by_what_a_pod_is_promised_now(fabric: Testbed) -> None:
     node = fabric.nodes[RECEIVER]
 

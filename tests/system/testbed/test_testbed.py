@@ -159,6 +159,7 @@ def three_workers() -> Scenario:
     return scenario.model_copy(update={"clusters": clusters, "pods": pods, "nodes": nodes})
 
 
+@pytest.mark.long(one_in=0)
 def test_clusters_may_overlap_on_one_worker_of_three() -> None:
     testbed = assemble(three_workers(), "netns", "cni")
     testbed.up()

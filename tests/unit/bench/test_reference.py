@@ -96,7 +96,7 @@ def test_a_reference_recording_packed_again_is_the_same(tmp_path: Path) -> None:
 
 @pytest.mark.usefixtures("undrawn")
 @pytest.mark.parametrize("cell", CELLS)
-@pytest.mark.long(one_in=19)
+@pytest.mark.long(one_in=48)
 def test_a_case_of_a_reference_study_gives_the_same_again(cell: str, tmp_path: Path) -> None:
     result, row = again(cell, tmp_path)
     assert row == committed(cell, result.run_id)

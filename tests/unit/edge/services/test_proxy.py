@@ -150,6 +150,7 @@ class FakeNode:
 
 
 @pytest.mark.parametrize("error", [RulesError("nft: no"), KeyError("nft: no")])
+@pytest.mark.long(one_in=2)
 def test_services_are_left_to_whoever_serves_them_and_only_as_long(
     monkeypatch: pytest.MonkeyPatch, error: Exception
 ) -> None:

@@ -383,6 +383,7 @@ def test_of_many_faults_only_those_that_are_shown_are_put_into_words(tmp_path: P
     assert effort.lines(lambda: refused(file, text)) < read + 10_000  # to say what each is takes fourteen
 
 
+@pytest.mark.long(one_in=0)
 def test_ten_thousand_flows_are_read(tmp_path: Path) -> None:
     file = tmp_path / "x.yaml"
 

@@ -177,6 +177,7 @@ def test_a_backend_that_cannot_be_run_is_a_row_that_says_why_and_never_a_number(
     assert rows == [f"| ipip | cannot be run here: {NO_IPIP} | – | – |"]
 
 
+@pytest.mark.long(one_in=0)
 def test_a_study_that_broke_goes_on_with_what_it_lacks(tmp_path: Path) -> None:
     study = Made()
     study.failing = True

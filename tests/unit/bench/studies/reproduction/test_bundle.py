@@ -102,6 +102,7 @@ def test_the_same_input_gives_the_same_bytes(home: Path, tmp_path: Path) -> None
     assert first == other
 
 
+@pytest.mark.long(one_in=0)
 def test_recordings_of_ones_own_are_put_in_packed(
     home: Path, recorded: Callable[[str], Recording], tmp_path: Path
 ) -> None:
