@@ -53,11 +53,13 @@ def left_by(host: Entrance, command: list[str]) -> State:
 
 
 @pytest.mark.parametrize("command", FOREIGN, ids=" ".join)
+@pytest.mark.long(one_in=3)
 def test_what_others_make_is_not_ours(host: Entrance, command: list[str]) -> None:
     assert left_by(host, command) == {}
 
 
 @pytest.mark.parametrize(("command", "kind"), OURS, ids=str)
+@pytest.mark.long(one_in=3)
 def test_what_we_leave_is_found(host: Entrance, command: list[str], kind: str) -> None:
     assert kind in left_by(host, command)
 

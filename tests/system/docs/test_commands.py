@@ -31,7 +31,7 @@ def test_what_takes_seconds_does_what_the_page_says(place: str, project: Path) -
     run([BLOCKS[place]], project)
 
 
-@pytest.mark.long(one_in=40)
+@pytest.mark.long(one_in=60)
 @pytest.mark.parametrize("line", LINES)
 def test_every_command_is_understood(line: str, project: Path) -> None:
     """Also those that no test can run: each verb, option, scenario and override is one that there is."""

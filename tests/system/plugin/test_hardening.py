@@ -43,6 +43,7 @@ def in_a_shell(node: Node, verb: str, pod: str, configuration: Document, shell: 
 
 
 @pytest.mark.parametrize("umask", ["000", "077", "777"])
+@pytest.mark.long(one_in=3)
 def test_the_state_is_ours_alone_whatever_the_umask(node: Node, umask: str) -> None:
     status, words = in_a_shell(node, "ADD", "A-1", on_uplink("100M"), f'umask {umask}; "$0"')
     assert status == 0, words
@@ -111,7 +112,7 @@ def test_what_belongs_to_somebody_else_is_refused(node: Node, what: str) -> None
     ],
 )
 @pytest.mark.parametrize("enforcement", ["pod", "node"])
-@pytest.mark.long(one_in=3)
+@pytest.mark.long(one_in=5)
 def test_names_of_something_else_are_refused_and_it_stays_as_it_was(
     node: Node, keys: Document, words: str, enforcement: str
 ) -> None:
@@ -163,7 +164,7 @@ def test_dismantle_removes_nothing_beside_what_is_not_ours(node: Node, how: str)
     ],
     ids=str,
 )
-@pytest.mark.long(one_in=4)
+@pytest.mark.long(one_in=8)
 def test_dismantle_of_something_else_is_refused(node: Node, keys: Document) -> None:
     node.run("sh", "-c", "mkdir -p /run/lib/systemd; touch /run/lib/systemd/units; chmod 755 /run/lib")
     node.run("ip", "link", "add", "br0", "type", "bridge")

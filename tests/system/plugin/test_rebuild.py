@@ -288,6 +288,7 @@ def test_without_anything_there_is_nothing_to_rebuild(node: Node) -> None:
 
 
 @pytest.mark.parametrize("directory", ["/etc", "/", "//", "/run/../etc"])
+@pytest.mark.long(one_in=2)
 def test_a_directory_of_others_is_refused_as_state(node: Node, directory: str) -> None:
     before = node.run("stat", "-c", "%a %u", "/etc")
     for command in ("ledger", "reconcile", "rebuild"):

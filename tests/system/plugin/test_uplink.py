@@ -129,6 +129,7 @@ def test_without_a_guarantee_there_is_a_class_of_best_effort_alone(
         ({}, "105054Kbit"),
     ],
 )
+@pytest.mark.long(one_in=2)
 def test_what_a_guarantee_counts(node: Node, keys: dict[str, Any], rate: str) -> None:
     added(node, "A-1", on_uplink("100M", **keys))
     assert classes(node)["c0de:10"][0] == rate
@@ -363,7 +364,7 @@ TAMPERING = {
 }
 
 
-@pytest.mark.long(one_in=9)
+@pytest.mark.long(one_in=14)
 @pytest.mark.parametrize(("tampering", "message"), TAMPERING.items())
 def test_one_difference_is_noticed_and_repaired_alone(node: Node, tampering: str, message: str) -> None:
     results = {}
@@ -393,7 +394,7 @@ def test_the_next_add_repairs_what_was_flushed(node: Node, flush: str) -> None:
     assert node.run(node.plugin, "reconcile") == "nothing to repair\n"
 
 
-@pytest.mark.long(one_in=9)
+@pytest.mark.long(one_in=14)
 @pytest.mark.parametrize("flush", [*TAMPERING, "ip link delete dev eth0"])
 def test_del_succeeds_whatever_is_gone(node: Node, flush: str) -> None:
     added(node, "A-1", on_uplink("100M"))

@@ -43,6 +43,7 @@ def node() -> Iterator[Entrance]:
         (f"ip netns add x && {HIDE} && mkdir /run/netns && ip netns add x", True),
     ],
 )
+@pytest.mark.long(one_in=3)
 def test_what_is_mounted_there_is_what_one_gets_to(node: Entrance, done: str, mounted: bool) -> None:
     node.run(["sh", "-c", done])
     assert (node.run(["sh", "-c", MOUNTED, "sh", NAMESPACES], check=False).status == 0) is mounted

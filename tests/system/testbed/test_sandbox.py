@@ -77,6 +77,7 @@ def test_a_held_command_begins_when_it_is_released_and_not_before(tmp_path: Path
 
 @pytest.mark.usefixtures("untouched_host")
 @pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGTERM, signal.SIGINT], ids=lambda s: s.name)
+@pytest.mark.long(one_in=3)
 def test_a_sandbox_ends_with_the_process_that_started_it(how: signal.Signals) -> None:
     starter = subprocess.Popen(
         [sys.executable, "-c", STARTER], cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE,

@@ -90,6 +90,7 @@ def test_a_promise_becomes_a_class_on_eth0_and_its_absence_none(contmec: Testbed
 
 
 @pytest.mark.parametrize("index", range(4), ids=["A-1", "A-2", "B-1", "containers"])
+@pytest.mark.long(one_in=2)
 def test_bytes_cross_between_the_ends_of_every_transfer(contmec: Testbed, index: int) -> None:
     traffic = contmec.scenario.traffic[index]
     source, destination = contmec.place(traffic.source), contmec.place(traffic.destination)
