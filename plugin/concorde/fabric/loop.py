@@ -54,6 +54,19 @@ _GREETS = 30.0
 _TELLS = 1.0  # seconds, between two states that are written down
 
 
+class _Problems:
+    """What is wrong, each told once, and when it is right again."""
+
+    def __init__(self) -> None:
+        self._now: dict[str, str] = {}
+
+    def say(self, about: str, problem: str, right: str) -> None:
+        """Say what is the problem, or none, with something; what is right, if it was one before."""
+        if problem != self._now.get(about, ""):
+            self._now[about] = problem
+            _say(f"agent: {problem or right}")
+
+
 class Loop:
     """A node's part in the fabric."""
 
@@ -69,7 +82,7 @@ class Loop:
         self._look_at = self._listens_at = 0.0
         self._asleep = False
         self._lasts = 0.0  # until the next round or glance
-        self._problem = self._untold = ""
+        self._problems = _Problems()
         self._shown_at = 0.0
         self._wake = waking.listen()
         self._present = Presence(self._directory, state_files.FABRIC_LOCK)
@@ -114,9 +127,9 @@ class Loop:
             return
         try:
             book = ledger.Ledger(self._directory, reading=True)
-        except CniError as error:
-            _say(f"agent: {in_words(error)}")
-            return  # left half changed, which the agent's look repairs
+        except CniError as error:  # left half changed, which the agent's look repairs
+            self._problems.say("ledger", in_words(error), "")
+            return
         trees, entries = book.trees(), book.entries()
         book.close()
         tree = next((one for one in trees if one.fabric is not None and one.direction == EGRESS), None)
@@ -125,11 +138,9 @@ class Loop:
             self._take(tree, of_tree(tree, entries) if tree is not None else [], now)
             self._changed = changed
         except (CniError, OSError, ValueError) as error:
-            problem = f"agent: {tree.uplink if tree else ''}: {in_words(error)}"
+            problem = f"{tree.uplink if tree else ''}: {in_words(error)}"
             self._tree, self._look_at = None, now + _AGAIN
-        if problem != self._problem:
-            self._problem = problem
-            _say(problem or "agent: takes part in the fabric again")
+        self._problems.say("ledger", problem, "takes part in the fabric again")
 
     def _take(self, tree: Tree | None, entries: list[Entry], now: float) -> None:
         """Take in what the ledger says: begin, go on otherwise, or end."""
@@ -172,10 +183,8 @@ class Loop:
         try:
             files.replace(f"{self._directory}/{state_files.FABRIC_STATE}", strict_json.encode(state))
         except OSError as error:
-            problem = f"agent: cannot tell what it grants: {in_words(error)}"
-        if problem != self._untold:
-            self._untold = problem
-            _say(problem or "agent: tells again what it grants")
+            problem = f"cannot tell what it grants: {in_words(error)}"
+        self._problems.say("state", problem, "tells again what it grants")
 
     def _write_down(self, record: Any, node: Node) -> None:
         line = node.last_round()
@@ -198,6 +207,7 @@ class Node:
         self, state: str, tree: Tree, fabric: Fabric, entries: list[Entry], clusters: list[bytes]
     ) -> None:
         """`clusters` are their keys. Raises OSError if its uplink is missing, or has no address."""
+        self._problems = _Problems()
         self._own = addresses.dotted(uplinks.address(tree.uplink))
         self._talk = Talk(self._own, fabric.port, clusters)
         self._sending = Sending(state, tree, entries)
@@ -299,10 +309,12 @@ class Node:
         return claimed
 
     def _obey(self, node: int, message: messages.Message, now: float) -> None:
+        what, problem = f"what {addresses.dotted(node)} grants", ""
         try:
             self._sending.obey(node, message.ceilings, message.lasts, now)
         except (CniError, CommandError, OSError) as error:
-            _say(f"agent: what {addresses.dotted(node)} grants: {in_words(error)}")
+            problem = f"{what}: {in_words(error)}"
+        self._problems.say(what, problem, f"{what} is done again")
 
     def state(self, now: float) -> dict[str, Any]:
         """What there is to tell people and metrics; rates in bits per second of the wire."""

@@ -177,6 +177,26 @@ def test_who_cannot_write_down_what_it_grants_grants_as_before(fabric: Testbed) 
     assert (said("takes part in the fabric"), said("cannot tell"), said("tells again")) == (begun, 1, 1)
 
 
+def test_what_cannot_be_done_of_a_grant_is_said_once_and_done_when_it_can(fabric: Testbed) -> None:
+    node, own = fabric.nodes[SENDER], agent(fabric, SENDER)
+    other = str(fabric.addressing.address("worker-03"))
+    what = f"what {other} grants"
+    with sending(fabric.pods["other-1"], fabric.pods["receiver"].address):
+        grows(lambda: sent(node, PEER))
+    journal = "/run/concorde/node/ledger.sqlite-journal"
+    node.run(["mkdir", journal])  # the class of a node that is new cannot be written down
+    with sending(fabric.pods["other-1"], fabric.pods["other-2"].address):
+        until(lambda: f"agent: {what}: " in node.run(["cat", f"{own.directory}/log"]).stdout)
+        grows(lambda: sent(node, SAFE), 100_000)  # a second, and fifty grants
+        node.run(["rmdir", journal])
+        until(lambda: f"agent: {what} is done again" in node.run(["cat", f"{own.directory}/log"]).stdout)
+        (tree,) = ledger(node)["trees"]
+        grows(lambda: sent(node, tree["fabric"]["nodes"][other]))
+    said = node.run(["cat", f"{own.directory}/log"]).stdout
+    assert said.count(f"agent: {what}") == 2
+    assert fabric.check() == []
+
+
 def test_without_tables_what_goes_to_a_node_is_at_the_safe_rate_until_somebody_makes_them(
     fabric: Testbed,
 ) -> None:
