@@ -46,12 +46,12 @@ while [ ! -e ended ] && kill -0 "$keeper" 2>/dev/null; do sleep 0.02; done
 left=10
 while kill -s KILL -- "-$keeper" 2>/dev/null && [ "$left" -gt 0 ]; do left=$((left - 1)); sleep 0.02; done
 """
-# A Go program that panics, or gives up with klog's word F, says why above a long stack trace.
+# A Go program that panics, or is ended by its runtime or klog's word F, says why above a long stack trace.
 LOOK = """
 cd "$1" || exit
 [ -e ended ] || exit 0
 cat ended
-grep -E "^(panic: |F[0-9]{4} )" log | tail -n 1 | grep . || tail -n "$2" log
+grep -E "^(panic: |fatal error: |F[0-9]{4} )" log | tail -n 1 | grep . || tail -n "$2" log
 """
 
 

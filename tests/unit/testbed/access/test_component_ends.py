@@ -59,3 +59,21 @@ def test_who_has_just_been_started_can_be_killed(component: Component) -> None:
 def test_who_was_never_started_is_not_waited_for(component: Component) -> None:
     component.kill()
     assert not Path(component.directory).exists()
+
+
+@pytest.mark.parametrize(
+    "why",
+    [
+        "panic: assignment to entry in nil map",
+        "fatal error: concurrent map writes",
+        "F1129 13:47:00.1 1 server.go:1] lost",
+    ],
+)
+def test_a_go_program_s_end_is_told_by_its_reason_and_not_by_its_stacks(
+    component: Component, why: str
+) -> None:
+    script = 'echo "$0"; for line in 1 2 3 4 5 6 7 8 9; do echo "created by main.go:$line"; done; exit 2'
+    ends = Component("it", component.place, component.directory, ["sh", "-c", script, why])
+    ends.start()
+    until(ends.fault)
+    assert ends.fault() == f"it on this machine ended with 2: {why}"
