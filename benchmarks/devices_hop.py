@@ -7,7 +7,8 @@ table in the pod. ``pod`` is translated there, but asked by its own address; ``t
 service. ``steered`` is the same while one half of the processors goes on from where packets come into the
 pod, and the other half from where they leave it (receive packet steering). With ``--bare`` there are no
 tables on the gateway, either: plain and direct alone. All have a turn in each round, in another order: one
-flow of TCP as fast as it goes, and new exchanges. Shares are of one round: medians with 95 % intervals
+flow of TCP as fast as it goes, and new exchanges; or, with ``--exchanges``, these alone and for longer, so
+that no processor is still busy with a flow of before. Shares are of one round: medians with 95 % intervals
 (bootstrap). Needs root, two processors or more, and an idle machine.
 """
 
@@ -39,7 +40,7 @@ from testbed.scenario import connections  # noqa: E402
 from testbed.scenario.addressing import UPLINK  # noqa: E402
 from testbed.testbed import Testbed  # noqa: E402
 
-ROUNDS, SECONDS, EXCHANGES_SECONDS = 16, 2, 0.5
+ROUNDS, SECONDS, EXCHANGES_SECONDS, ALONE_SECONDS = 16, 2, 0.5, 2.0
 OTHER = "172.30.16.121"  # of the device, by which `plain` leads
 ENDS = (UPLINK, connections.INTERFACE)  # of a proxy pod
 TABLE = "100"  # of routes
@@ -69,6 +70,7 @@ def main() -> None:
     options.add_argument("--rounds", type=int, default=ROUNDS, help="(%(default)s)")
     options.add_argument("--seed", type=int, default=0, help="of the orders (%(default)s)")
     options.add_argument("--bare", action="store_true", help="no tables on the gateway")
+    options.add_argument("--exchanges", action="store_true", help="no flows")
     asked = options.parse_args()
     chance = random.Random(asked.seed)
     with ground(ways.scenario()) as testbed, measuring.opened(testbed):
@@ -77,7 +79,13 @@ def main() -> None:
         if asked.bare:
             testbed.nodes[ways.GATEWAY].run(["nft", "flush", "ruleset"])
             leads = {name: leads[name] for name in (DIRECT, PLAIN)}
-        rounds = [turn(testbed, leads, chance.sample([*leads], len(leads))) for _ in range(asked.rounds)]
+        if asked.exchanges:
+            leads = {name: leads[name] for name in (DIRECT, PLAIN, TRANSLATE) if name in leads}
+        orders = (chance.sample([*leads], len(leads)) for _ in range(asked.rounds))
+        if asked.exchanges:
+            show_exchanges([exchanges(testbed, leads, order) for order in orders])
+            return
+        rounds = [turn(testbed, leads, order) for order in orders]
     if counted := [one for one in rounds if one]:
         show(counted)
 
@@ -159,11 +167,11 @@ def turn(testbed: Testbed, leads: dict[str, tuple[str, str]], order: Sequence[st
     """Return what a flow of each way carried and cost; nothing when others were at work meanwhile."""
     found: Turn = {}
     near, device = testbed.networks[ways.NEAR], testbed.provider.devices[ways.DEVICE].place
-    port, (by_tcp, _) = ways.PORTS[ways.STREAM], testbed.scenario.requests
+    port = ways.PORTS[ways.STREAM]
     for name in order:
         steer(testbed, name == STEERED)
         asked, listening = leads[name]
-        exchanged = measuring.exchanged(testbed, by_tcp, near, asked, EXCHANGES_SECONDS)
+        median = exchange(testbed, asked, EXCHANGES_SECONDS)
         before = look()
         brought = packets.throughput(near, End(device, listening, port, (asked, port)), SECONDS)
         beside = since(before, look())
@@ -171,10 +179,35 @@ def turn(testbed: Testbed, leads: dict[str, tuple[str, str]], order: Sequence[st
             print(f"not counted: {name}: {words}", flush=True)
             return {}
         busy = spent(*beside.readings).busy_s
-        median = (exchanged.took.p50_s or math.nan) * 1000
         found[name] = Found(brought.bits_per_second / 1e9, busy / brought.bytes * 1e9, median)
     print(", ".join(f"{name} {one.rate:.2f}" for name, one in found.items()), flush=True)
     return found
+
+
+def exchange(testbed: Testbed, asked: str, seconds: float) -> float:
+    """Return the median of new exchanges by TCP, in milliseconds."""
+    by_tcp, _ = testbed.scenario.requests
+    near = testbed.networks[ways.NEAR]
+    return (measuring.exchanged(testbed, by_tcp, near, asked, seconds).took.p50_s or math.nan) * 1000
+
+
+def exchanges(testbed: Testbed, leads: dict[str, tuple[str, str]], order: Sequence[str]) -> dict[str, float]:
+    """Return the median of each way's exchanges, without flows."""
+    found = {}
+    for name in order:
+        steer(testbed, name == STEERED)
+        found[name] = exchange(testbed, leads[name][0], ALONE_SECONDS)
+    return found
+
+
+def show_exchanges(rounds: Sequence[dict[str, float]]) -> None:
+    """Print medians of ways, and of the shares of one in another."""
+    print(f"{len(rounds)} rounds, {ALONE_SECONDS:g} s each: medians; shares with 95 % intervals")
+    for name in rounds[0]:
+        print(f"{name:10} {np.median([one[name] for one in rounds]):6.3f} ms")
+    for name, of in SHARES:
+        if name in rounds[0] and of in rounds[0]:
+            print(f"{name} / {of}: {between(np.array([one[name] / one[of] for one in rounds]))}")
 
 
 def show(rounds: Sequence[Turn]) -> None:
