@@ -69,9 +69,7 @@ def test_who_was_never_started_is_not_waited_for(component: Component) -> None:
         "F1129 13:47:00.1 1 server.go:1] lost",
     ],
 )
-def test_a_go_program_s_end_is_told_by_its_reason_and_not_by_its_stacks(
-    component: Component, why: str
-) -> None:
+def test_a_go_programs_end_is_told_by_its_reason_not_its_stacks(component: Component, why: str) -> None:
     script = 'echo "$0"; for line in 1 2 3 4 5 6 7 8 9; do echo "created by main.go:$line"; done; exit 2'
     ends = Component("it", component.place, component.directory, ["sh", "-c", script, why])
     ends.start()
