@@ -17,7 +17,7 @@ from select import POLLIN, poll
 from time import monotonic, time
 
 from . import VERSION, exporter, links, metrics, refusals, strict_json, tools
-from .cni import TRY_AGAIN, CniError, in_words, write
+from .cni import TRY_AGAIN, CniError, in_words, say, write
 from .configuration import invalid, node_directory
 from .fabric import keys
 from .locks import AgentLock, NodeLock
@@ -60,7 +60,7 @@ class Child:
                     _end_with(ends[0])
                 write(answering, strict_json.encode(work()))
             except BaseException as error:  # nothing may go on as a second agent
-                _say(f"agent: {type(error).__name__}: {error}")
+                say(f"agent: {type(error).__name__}: {error}")
             finally:
                 os._exit(0)
         for descriptor in (answering, *ends[:1]):
@@ -157,7 +157,7 @@ class Agent:
                 self._posting = list(self._pending)
                 self._post = Child(self._tell, self._own())
             self._wait()
-        _say("agent: a newer version's takes this one's place")
+        say("agent: a newer version's takes this one's place")
 
     def _leave_key(self) -> None:
         for network in self._networks:
@@ -194,7 +194,7 @@ class Agent:
             from . import annotated
 
             try:
-                annotated.follow(self._account, node, annotated.Watched(self._networks, caches, _say))
+                annotated.follow(self._account, node, annotated.Watched(self._networks, caches, say))
             except (CniError, OSError, ValueError, LookupError, HTTPException) as error:
                 return {"problem": f"agent: annotations of pods: {in_words(error)}"}
             return {"problem": ""}
@@ -213,7 +213,7 @@ class Agent:
         try:
             self._changes = nfnetlink.changes()
         except OSError as error:
-            _say(f"agent: looks once in {self._every:g} s only: {in_words(error)}")
+            say(f"agent: looks once in {self._every:g} s only: {in_words(error)}")
 
     def _give_up(self, lock: AgentLock) -> None:
         lock.close()
@@ -348,7 +348,7 @@ class Agent:
     def _say_once(self, about: str, text: str) -> None:
         """Say it, unless it was the last thing that was said about this."""
         if text and self._said.get(about) != text:
-            _say(text)
+            say(text)
         self._said[about] = text
 
 
@@ -374,9 +374,9 @@ def _look(state: str) -> dict[str, Any]:
         counts = {"differences": len(found), "repaired": 0, "tables": families} if found else {}
         return {**counts, "problem": f"agent: {in_words(error)}"}
     for text in repaired[:_MOST_NAMED]:
-        _say(f"repaired: {text}")
+        say(f"repaired: {text}")
     if len(repaired) > _MOST_NAMED:
-        _say(f"repaired: {len(repaired) - _MOST_NAMED} more")
+        say(f"repaired: {len(repaired) - _MOST_NAMED} more")
     count = len(repaired)
     return {"differences": count, "repaired": count, "tables": families, "problem": ""}
 
@@ -447,10 +447,3 @@ def _drain(changes: socket) -> None:
 def _tables() -> list[str]:
     """The families that have a table of ours."""
     return [family for family in observe.FAMILIES if nfnetlink.has_table(family)]
-
-
-def _say(text: str) -> None:
-    try:  # noqa: SIM105 - who does not hear it is no reason to end
-        write(1, f"{text}\n".encode(errors="replace"))
-    except OSError:
-        pass

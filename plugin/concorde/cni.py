@@ -75,12 +75,17 @@ def write(descriptor: int, content: bytes) -> None:
         content = content[os.write(descriptor, content) :]
 
 
-def warn(text: str) -> None:
-    """Say on standard error what is no part of an answer; nobody has to hear it."""
+def say(text: str, descriptor: int = 1) -> None:
+    """Say what is no part of an answer; nobody has to hear it."""
     try:  # noqa: SIM105 - importing contextlib costs a millisecond
-        write(2, f"{text}\n".encode(errors="replace"))
+        write(descriptor, f"{text}\n".encode(errors="replace"))
     except OSError:
         pass
+
+
+def warn(text: str) -> None:
+    """Say it on standard error, beside an answer."""
+    say(text, 2)
 
 
 def in_words(error: Exception) -> str:

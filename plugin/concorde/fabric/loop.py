@@ -17,7 +17,7 @@ from select import POLLIN, poll
 from time import monotonic, time
 
 from .. import addresses, files, state_files, strict_json
-from ..cni import CniError, in_words, write
+from ..cni import CniError, in_words, say
 from ..configuration import node_directory
 from ..leases import EGRESS, INGRESS
 from ..locks import Presence
@@ -64,7 +64,7 @@ class _Problems:
         """Say what is the problem, or none, with something; what is right, if it was one before."""
         if problem != self._now.get(about, ""):
             self._now[about] = problem
-            _say(f"agent: {problem or right}")
+            say(f"agent: {problem or right}")
 
 
 class Loop:
@@ -196,7 +196,7 @@ class Loop:
 def run(state: str, record: str = "") -> NoReturn:
     """Take part in the fabric for good. As for Loop."""
     loop = Loop(state, record)
-    _say("agent: takes part in the fabric")
+    say("agent: takes part in the fabric")
     loop.run()
 
 
@@ -368,10 +368,3 @@ def _whole(granted: dict[str, dict[int, float]]) -> dict[str, dict[str, int]]:
         node: {f"{minor:x}": int(rate) for minor, rate in ceilings.items()}
         for node, ceilings in granted.items()
     }
-
-
-def _say(text: str) -> None:
-    try:  # noqa: SIM105 - who does not hear it is no reason to end
-        write(1, f"{text}\n".encode(errors="replace"))
-    except OSError:
-        pass
